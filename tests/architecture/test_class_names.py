@@ -7,7 +7,7 @@ from tests.architecture.tree import PACKAGE, modules
 
 # Stores implement a port and its parts; the SDK and HTTP have the nouns of the ledgers and of work again.
 STORES = {"store"}
-NOUNS = {"core", "matcher", "runs", "sdk", "server", "store"}
+NOUNS = {"core", "matcher", "operations", "runs", "sdk", "server", "store"}
 SHARED = {
     "Appender": {"bus", "store"},
     "ColdRuns": {"lake", "server"},

@@ -7,7 +7,6 @@ import pytest
 
 from tape.bus.journal import Journal
 from tape.core.effect import Compensation, DispatchMode, Effect, EffectStatus, Resolution
-from tape.core.errors import UsageError
 from tape.core.obligation import ObligationStatus
 from tape.core.ports import Store
 from tape.core.run_state import RunStatus
@@ -188,14 +187,3 @@ async def test_work_without_an_app_is_for_every_app_and_a_client_without_one_see
     seen = [[timer.timer_id for timer in await node.timers.due(kinds=["redrive"])] for node in apps]
 
     assert seen == [["any"], ["any", "one"], ["any", "one"]]
-
-
-@pytest.mark.parametrize("app", ["ü", "a/b", "*", "x" * 129])
-async def test_a_list_for_an_app_that_cannot_have_this_name_is_refused(
-    store: Store, journal: Journal, app: str
-) -> None:
-    ledgers = Ledgers(store, journal)
-
-    for listed in (ledgers.timers.due, ledgers.obligations.due, ledgers.dispatch.due):
-        with pytest.raises(UsageError, match="an app has a name"):
-            await listed(app=app)

@@ -8,9 +8,10 @@ from tape.core.effect import Compensation, DispatchMode, EffectStatus
 from tape.core.errors import NotReady, UsageError
 from tape.core.fork_policy import EffectPolicy
 from tape.core.ids import RunId
-from tape.core.ledger_diff import compare_actions, read_actions
+from tape.core.ledger_diff import compare_actions
 from tape.core.ports import Store
 from tape.core.run_state import RunState, RunStatus
+from tape.operations.run_actions import read_actions
 from tape.runs.ledgers import Ledgers
 from tape.sdk.durable.agent_job import AgentJob
 from tape.sdk.durable.agent_worker import AgentWorker

@@ -8,8 +8,8 @@ import pytest
 
 from tape.bus.journal import Journal
 from tape.core.errors import KeyConflict, TooLarge, VersionConflict
-from tape.core.ledgers import Watching
 from tape.core.value import ValueChange
+from tape.operations.ledgers import Watching
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.ledgers import all_entries, concurrently, two_nodes

@@ -13,6 +13,12 @@ from tape.compose import aconnect, open_backend
 from tape.core.effect import EffectStatus
 from tape.core.event import Entry
 from tape.core.run_state import RunStatus
+from tape.operations.budgets import GetBudget
+from tape.operations.effects import ListEffects
+from tape.operations.gates import GetGate
+from tape.operations.obligations import ListObligations
+from tape.operations.runs import GetRun
+from tape.operations.values import GetValue
 from tape.runs.ledgers import Ledgers
 from tests.conftest import Scale
 from tests.deadlines import DEADLINE_S
@@ -74,7 +80,7 @@ async def read(url: str) -> tuple[Mapping[str, object], tuple[int, int]]:
         async for entry in backend.journal.stream(follow=False):
             entries_of[entry.run_id].append(entry)
         values = [entries for run_id, entries in entries_of.items() if run_id.startswith("tape.")]
-        version = (await ledgers.values.find("books", "n")).version
+        version = (await ledgers.call(GetValue(namespace="books", key="n"))).version
         of_runs = {run_id: entries for run_id, entries in entries_of.items() if not run_id.startswith("tape.")}
         return {run: await odd(ledgers, run, entries) for run, entries in of_runs.items()}, (version, len(values[0]))
 
@@ -82,9 +88,10 @@ async def read(url: str) -> tuple[Mapping[str, object], tuple[int, int]]:
 async def odd(ledgers: Ledgers, run_id: str, entries: Sequence[Entry]) -> object:
     last = {kind: [entry.type for entry in entries if entry.kind == kind][-1:] for kind in {e.kind for e in entries}}
     count = Counter(entry.subject.split("/")[2] for entry in entries if entry.type == "registered")
-    run, budget = await ledgers.runs.find(run_id), await ledgers.budgets.find(run_id)
-    effects, owed = await ledgers.effects.listed(run_id), await ledgers.obligations.listed(run_id)
-    gate = await ledgers.gates.find(run_id, "gate")
+    run, budget = await ledgers.call(GetRun(run_id=run_id)), await ledgers.call(GetBudget(run_id=run_id))
+    effects = await ledgers.call(ListEffects(run_id=run_id))
+    owed = await ledgers.call(ListObligations(run_id=run_id))
+    gate = await ledgers.call(GetGate(run_id=run_id, gate="gate"))
     facts = {
         "run": [run.status.value] == last["run"],
         "effect": [effect.status.value for effect in effects] == last.get("effect", []),

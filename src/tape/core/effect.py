@@ -20,9 +20,6 @@ class EffectStatus(StrEnum):
     UNKNOWN = "unknown"
 
 
-IN_DOUBT: Final = frozenset({EffectStatus.PENDING, EffectStatus.UNKNOWN})
-
-
 class Semantics(StrEnum):
     IDEMPOTENT = "idempotent"
     NON_IDEMPOTENT = "non_idempotent"

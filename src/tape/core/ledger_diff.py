@@ -8,7 +8,6 @@ from tape.core.decision import Decision
 from tape.core.effect import Effect
 from tape.core.fork_policy import key_in
 from tape.core.ids import RunId
-from tape.core.ledgers import Ledgers
 
 What: TypeAlias = Literal["decision", "effect"]
 
@@ -45,11 +44,6 @@ class RunActions:
     run_id: RunId
     decisions: Sequence[Decision] = ()
     effects: Sequence[Effect] = ()
-
-
-async def read_actions(ledgers: Ledgers, run_id: RunId) -> RunActions:
-    decisions = await ledgers.decisions.listed(run_id)
-    return RunActions(run_id=run_id, decisions=decisions, effects=await ledgers.effects.listed(run_id))
 
 
 def compare_actions(one: RunActions, other: RunActions) -> tuple[LedgerRow, ...]:

@@ -40,3 +40,11 @@ class ValueChange:
     value: Value
     prev_version: int | None = None
     prev_value_json: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deletion:
+    """The result of deleting a value: its newest version, and whether there was a value."""
+
+    value: Value
+    was_there: bool

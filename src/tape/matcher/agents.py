@@ -7,9 +7,10 @@ from tape.bus.journal import Journal
 from tape.core.caller import Caller
 from tape.core.reaction import HandlerKind
 from tape.core.registration import ReactionState
-from tape.core.run_state import Invocation, RunSpec
+from tape.core.run_state import Invocation
 from tape.core.subject import canonical
-from tape.runs.runs import Runs
+from tape.operations.runs import BeginRun, GetRun
+from tape.runs.ledgers import Ledgers
 from tape.work.answers import Dead
 from tape.work.envelope import Envelope
 from tape.work.handler import Handler
@@ -21,13 +22,13 @@ class AgentHandlers(Mapping[str, Handler]):
     def __init__(
         self,
         states: Callable[[], Mapping[str, ReactionState]],
-        runs: Runs,
+        ledgers: Ledgers,
         journal: Journal,
         *,
         is_waiting: bool = True,
     ) -> None:
         self._states = states
-        self._runs = runs
+        self._ledgers = ledgers
         self._journal = journal
         self._is_waiting = is_waiting
         self._handler = Handler(self._start, takes=(Envelope,))
@@ -47,8 +48,8 @@ class AgentHandlers(Mapping[str, Handler]):
         state = self._states().get(envelope.reaction_id)
         if state is None or state.reaction.handler_kind is not HandlerKind.AGENT:
             raise Dead("its reaction starts no agent any more")
-        order = RunSpec(of=invocation(state.reaction.agent_app, envelope.reaction_id, envelope.global_seq))
-        await self._runs.begin(order, Caller(cause=envelope.global_seq))
+        order = BeginRun(of=invocation(state.reaction.agent_app, envelope.reaction_id, envelope.global_seq))
+        await self._ledgers.call(order, Caller(cause=envelope.global_seq))
         if self._is_waiting:
             await self._ended(order.of)
 
@@ -56,7 +57,7 @@ class AgentHandlers(Mapping[str, Handler]):
         subject = canonical("run", "any", of.app, of.user, of.session, of.run_id).replace("/any/", "/*/", 1)
         async with aclosing(self._journal.stream(subject=subject)) as stream:
             async for _ in stream:
-                if not (await self._runs.find(of.run_id)).is_active:
+                if not (await self._ledgers.call(GetRun(run_id=of.run_id))).is_active:
                     return
 
 

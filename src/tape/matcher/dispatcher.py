@@ -152,8 +152,8 @@ class Dispatcher:
     def _new_agent_worker(self, *, is_waiting: bool) -> Worker:
         agents: Mapping[str, Handler] = {}
         if self._journal is not None:
-            runs = Ledgers(self._store, self._journal).runs
-            agents = AgentHandlers(lambda: self.matcher.states, runs, self._journal, is_waiting=is_waiting)
+            ledgers = Ledgers(self._store, self._journal)
+            agents = AgentHandlers(lambda: self.matcher.states, ledgers, self._journal, is_waiting=is_waiting)
         return Worker(self._store.tasks, agents, owner=self._config.owner, slots=AGENT_SLOTS, lease=self._config.lease)
 
     def _new_bridge(self, peer: PeerConnection) -> Worker:

@@ -1,19 +1,17 @@
 """The ledger of budgets: an amount is reserved before it is spent, so concurrent callers cannot exceed a cap."""
 
 from dataclasses import replace
-from decimal import Decimal
 from functools import partial
 from typing import Final
 
 from tape.core.budget import Admission, Amount, Budget, Reservation
-from tape.core.caller import PLAIN, Caller
+from tape.core.caller import Caller
 from tape.core.codec import JsonValue
 from tape.core.errors import NotReady
-from tape.core.event import check_run_id
 from tape.core.ids import RunId
 from tape.core.ports import CellSnapshot
 from tape.core.sequence import CellChange, CellId
-from tape.core.text import check_name
+from tape.operations.budgets import AdmitBudget, ChargeBudget, GetBudget, ReserveBudget, SetBudget, SettleBudget
 from tape.runs.keyed_calls import KeyedCall
 from tape.runs.ledger import Ledger, LedgerEvent, Transition, part
 from tape.runs.ledger_store import LedgerStore
@@ -81,52 +79,42 @@ class Budgets:
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
 
-    async def set(
-        self,
-        run_id: str,
-        usd_cap: float | Decimal | None = None,
-        token_cap: int | None = None,
-        caller: Caller = PLAIN,
-    ) -> Budget:
-        """Sets caps; None means no cap."""
-        run = check_run_id(run_id)
-        usd = None if usd_cap is None else Amount.of(usd_cap).usd_micros
-        tokens = None if token_cap is None else Amount(tokens=token_cap).tokens
-        return await self._store.change(
-            _ids(run), partial(cap, run_id=run, usd_cap_micros=usd, token_cap=tokens), caller
-        )
+    async def set(self, request: SetBudget, caller: Caller) -> Budget:
+        run = RunId(request.run_id)
+        usd = None if request.usd_cap is None else Amount.of(request.usd_cap).usd_micros
+        decide = partial(cap, run_id=run, usd_cap_micros=usd, token_cap=request.token_cap)
+        return await self._store.change(_ids(run), decide, caller)
 
-    async def admit(self, run_id: str, asked: Amount) -> Admission:
-        """Whether this amount could be spent now; nothing is reserved."""
-        run = check_run_id(run_id)
-        budget = await self.find(run)
-        reason = budget.refusal(asked)
+    async def admit(self, request: AdmitBudget, caller: Caller) -> Admission:
+        budget = await self._find(RunId(request.run_id))
+        reason = budget.refusal(request.amount)
         return Admission(budget=budget, is_admitted=not reason, reason=reason)
 
-    async def reserve(self, run_id: str, reservation_id: str, asked: Amount, caller: Caller = PLAIN) -> Admission:
-        """Reserves an amount under a name if the caps allow it."""
-        run, name = check_run_id(run_id), check_name("reservation_id", reservation_id)
+    async def reserve(self, request: ReserveBudget, caller: Caller) -> Admission:
+        run, name = RunId(request.run_id), request.reservation_id
         ids = *_ids(run), RESERVATIONS.at(key_of(run, name))
-        return await self._store.change(ids, partial(reserve, run_id=run, reservation_id=name, asked=asked), caller)
+        decide = partial(reserve, run_id=run, reservation_id=name, asked=request.amount)
+        return await self._store.change(ids, decide, caller)
 
-    async def settle(self, run_id: str, reservation_id: str, spent: Amount, caller: Caller = PLAIN) -> Budget:
-        """Spends part of a reservation and frees the rest."""
-        run, name = check_run_id(run_id), check_name("reservation_id", reservation_id)
+    async def settle(self, request: SettleBudget, caller: Caller) -> Budget:
+        run, name = RunId(request.run_id), request.reservation_id
         ids = *_ids(run), RESERVATIONS.at(key_of(run, name))
-        return await self._store.change(ids, partial(settle, run_id=run, reservation_id=name, spent=spent), caller)
+        decide = partial(settle, run_id=run, reservation_id=name, spent=request.amount)
+        return await self._store.change(ids, decide, caller)
 
-    async def charge(self, run_id: str, spent: Amount, key: str | None = None, caller: Caller = PLAIN) -> Budget:
-        """Spends without a reservation; with a key, once."""
-        run = check_run_id(run_id)
-        keyed = KeyedCall.of(key, "charge", run, spent)
+    async def charge(self, request: ChargeBudget, caller: Caller) -> Budget:
+        run, spent = RunId(request.run_id), request.amount
+        keyed = KeyedCall.of(request.key, "charge", run, spent)
 
         def decide(snapshot: CellSnapshot) -> Transition[Budget]:
             return keyed.answer(snapshot, Budget) or keyed.store_answer(snapshot, charge(snapshot, run, spent))
 
         return await self._store.change((*_ids(run), *keyed.ids), decide, caller)
 
-    async def find(self, run_id: str) -> Budget:
-        run = check_run_id(run_id)
+    async def get(self, request: GetBudget, caller: Caller) -> Budget:
+        return await self._find(RunId(request.run_id))
+
+    async def _find(self, run: RunId) -> Budget:
         snapshot = await self._store.cells.snapshot(_ids(run))
         find(snapshot, run)
         return budget_of(snapshot, run)

@@ -6,13 +6,14 @@ from tape.core.errors import NotFound
 from tape.core.event import check_run_id
 from tape.core.ids import Seq
 from tape.core.run_state import RunStatus
+from tape.operations.runs import EndRun, GetRun
 from tape.runs.ledgers import Ledgers
 
 
 async def is_begun(ledgers: Ledgers, run_id: str) -> bool:
     """Whether the run was begun in its ledger, and not merely opened."""
     try:
-        await ledgers.runs.find(run_id)
+        await ledgers.call(GetRun(run_id=run_id))
     except NotFound:
         return False
     return True
@@ -23,5 +24,5 @@ async def cancel(journal: Journal, ledgers: Ledgers | None, run_id: str, reason:
     run = check_run_id(run_id)
     if ledgers is None or not await is_begun(ledgers, run):
         return await journal.end_run(run, "cancelled", reason)
-    await ledgers.runs.end(run, RunStatus.CANCELLED, encode({"reason": reason}))
+    await ledgers.call(EndRun(run_id=run, status=RunStatus.CANCELLED, detail_json=encode({"reason": reason})))
     return await ledgers.last_seq(run)

@@ -1,13 +1,15 @@
 """The ledger of decisions: the first one recorded at an index stays."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from functools import partial
 from typing import Final
 
-from tape.core.caller import PLAIN, Caller
+from tape.core.caller import Caller
 from tape.core.decision import Decision
 from tape.core.event import check_run_id
 from tape.core.ports import CellSnapshot
+from tape.operations.effects import GetDecision, ListDecisions, RecordDecision
 from tape.runs.ledger import Ledger, LedgerEvent, Transition
 from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import RUNS, active, fenced
@@ -36,19 +38,17 @@ class Decisions:
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
 
-    async def record(self, decision: Decision, fence: int | None = None, caller: Caller = PLAIN) -> Decision:
-        """The stored decision: this one, or the one recorded first."""
+    async def record(self, request: RecordDecision, caller: Caller) -> Decision:
+        decision = Decision(**{each.name: getattr(request, each.name) for each in fields(Decision)})
         key = key_of(check_run_id(decision.run_id), decision.decision_index)
         ids = RUNS.at(decision.run_id), DECISIONS.at(key)
-        return await self._store.change(ids, partial(record, decision=decision, fence=fence), caller)
+        return await self._store.change(ids, partial(record, decision=decision, fence=request.fence), caller)
 
-    async def find(self, run_id: str, decision_index: int) -> Decision | None:
-        key = key_of(check_run_id(run_id), decision_index)
-        return await self._store.find(DECISIONS, key)
+    async def get(self, request: GetDecision, caller: Caller) -> Decision | None:
+        return await self._store.find(DECISIONS, key_of(request.run_id, request.decision_index))
 
-    async def listed(self, run_id: str) -> list[Decision]:
-        """All decisions of a run, in order."""
-        return list(DECISIONS.states(await self._store.under(DECISIONS.name, check_run_id(run_id))))
+    async def listed(self, request: ListDecisions, caller: Caller) -> Sequence[Decision]:
+        return [*DECISIONS.states(await self._store.under(DECISIONS.name, check_run_id(request.run_id)))]
 
 
 def _event(decision: Decision) -> LedgerEvent:

@@ -6,9 +6,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from tape.core.app import ANY, check_app, serves
+from tape.core.app import ANY, serves
 from tape.core.caller import PLAIN, Caller
-from tape.core.claim import WORK_LEASE, check_lease, check_owner
 from tape.core.codec import JsonValue
 from tape.core.effect import (
     Compensation,
@@ -20,23 +19,31 @@ from tape.core.effect import (
     Resolution,
     Semantics,
 )
-from tape.core.errors import UsageError
+from tape.core.errors import NotReady, UsageError
+from tape.core.event import check_run_id
 from tape.core.page import fit_answer
 from tape.core.ports import CellSnapshot
 from tape.core.run_state import ACTIVE, RunStatus
-from tape.core.text import check_body, check_count
+from tape.core.text import check_name
+from tape.operations.effects import (
+    ClaimEffectDispatch,
+    DoubtSilentDispatches,
+    ListEffectsToDispatch,
+    RecordDispatchAttempt,
+    RecordExternalObservation,
+)
 from tape.runs.compensation import new_obligation
 from tape.runs.effects import (
     EFFECTS,
     IN_FLIGHT,
-    LIMIT,
     OUTBOX,
     EffectId,
     change_effect,
     changed,
-    checked_id,
     event_of,
     found,
+    id_of,
+    key_of,
     settled,
 )
 from tape.runs.ledger import LedgerEvent, Transition, work_filter
@@ -119,67 +126,46 @@ class Dispatch:
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
 
-    async def due(
-        self, connector: str = "", limit: int = LIMIT, now_ms: int | None = None, app: str = ANY
-    ) -> list[Effect]:
-        """Effects that wait for a dispatcher of this app, for one connector or all, the longest due first."""
-        check_app(app)
-        now = await self._store.now_ms(now_ms)
+    async def due(self, request: ListEffectsToDispatch, caller: Caller) -> Sequence[Effect]:
+        app, connector = request.app, request.connector
+        now = await self._store.now_ms(request.now_ms)
         served = work_filter(app, (connector,)) if app and connector else None
 
         def accepts(effect: Effect) -> bool:
             return connector in ("", effect.connector) and serves(app, effect.app)
 
-        return await self._store.due_states(EFFECTS, OUTBOX, now, limit, accepts, served)
+        return await self._store.due_states(EFFECTS, OUTBOX, now, request.limit, accepts, served)
 
-    async def claim(
-        self,
-        run_id: str,
-        idempotency_key: str,
-        owner: str,
-        lease: timedelta = WORK_LEASE,
-        caller: Caller = PLAIN,
-        app: str = ANY,
-    ) -> EffectClaim:
-        """Leases an effect to a dispatcher of its app; a caller that does not get it sees the owner."""
-        effect_id = checked_id(run_id, idempotency_key)
-        decide = partial(
-            claim, effect_id=effect_id, owner=check_owner(owner), lease=check_lease(lease), app=check_app(app)
-        )
-        return await change_effect(self._store, effect_id, decide, caller)
+    async def claim(self, request: ClaimEffectDispatch, caller: Caller) -> EffectClaim:
+        decide = partial(claim, effect_id=id_of(request), owner=request.owner, lease=request.lease, app=request.app)
+        return await change_effect(self._store, id_of(request), decide, caller)
 
-    async def attempt(
-        self,
-        run_id: str,
-        idempotency_key: str,
-        attempt_number: int,
-        error: str,
-        next_dispatch_at_ms: int = 0,
-        caller: Caller = PLAIN,
-    ) -> Effect:
-        """Records a failed dispatch; without a next time the outcome is unknown, and it is not offered again."""
-        effect_id = checked_id(run_id, idempotency_key)
-        check_body("error", error)
+    async def attempt(self, request: RecordDispatchAttempt, caller: Caller) -> Effect:
         decide = partial(
-            attempt, effect_id=effect_id, fence=attempt_number, error=error,
-            next_dispatch_at_ms=check_count("next_dispatch_at_ms", next_dispatch_at_ms),
+            attempt, effect_id=id_of(request), fence=request.attempt or await self._newest(request),
+            error=request.error, next_dispatch_at_ms=request.next_dispatch_at_ms,
         )  # fmt: skip
-        return await change_effect(self._store, effect_id, decide, caller)
+        return await change_effect(self._store, id_of(request), decide, caller)
 
-    async def observe(self, run_id: str, idempotency_key: str, seen: Observation, caller: Caller = PLAIN) -> Effect:
-        """Records what a check outside has shown."""
-        effect_id = checked_id(run_id, idempotency_key)
-        kinds = [seen.compensate_on_duplicate.kind] if seen.compensate_on_duplicate else []
-        decide = partial(observe, effect_id=effect_id, seen=seen)
+    async def observe(self, request: RecordExternalObservation, caller: Caller) -> Effect:
+        effect_id = check_run_id(request.run_id), check_name("idempotency_key", request.idempotency_key)
+        kinds = [request.compensate_on_duplicate.kind] if request.compensate_on_duplicate else []
+        decide = partial(observe, effect_id=effect_id, seen=request)
         return await change_effect(self._store, effect_id, decide, caller, *kinds)
 
-    async def mark_lost_in_doubt(self, limit: int = LIMIT, now_ms: int | None = None) -> Sequence[Effect]:
-        """Marks non-idempotent effects with a lost lease as in doubt; as many as fit into one answer."""
-        now = await self._store.now_ms(now_ms)
-        cells = await self._store.cells.due(EFFECTS.name, IN_FLIGHT, now, limit)
+    async def mark_lost_in_doubt(self, request: DoubtSilentDispatches, caller: Caller) -> Sequence[Effect]:
+        """Marks as many as fit into one answer."""
+        now = await self._store.now_ms(request.now_ms)
+        cells = await self._store.cells.due(EFFECTS.name, IN_FLIGHT, now, request.limit)
         carried = fit_answer(cells.items(), lambda item: len(item[1].state_json.encode()))
         lost = list(EFFECTS.states(dict(carried)))
         return [await self._mark_in_doubt((effect.run_id, effect.idempotency_key)) for effect in lost]
+
+    async def _newest(self, request: RecordDispatchAttempt) -> int:
+        stored = await self._store.find(EFFECTS, key_of(request.run_id, request.idempotency_key))
+        if stored is None:
+            raise NotReady(f"effect {request.idempotency_key!r} of run {request.run_id!r} was never begun")
+        return stored.claim.attempt
 
     async def _mark_in_doubt(self, effect_id: EffectId) -> Effect:
         return await change_effect(self._store, effect_id, partial(mark_in_doubt, effect_id=effect_id), PLAIN)

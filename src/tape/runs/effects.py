@@ -1,13 +1,13 @@
 """The ledger of effects: the intent is recorded before the call, and the outcome once."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
-from tape.core.caller import PLAIN, Caller
+from tape.core.caller import Caller
 from tape.core.codec import JsonValue
-from tape.core.effect import IN_DOUBT, Compensation, DispatchMode, Effect, EffectSpec, EffectStatus, Semantics
+from tape.core.effect import Compensation, DispatchMode, Effect, EffectSpec, EffectStatus, Semantics
 from tape.core.errors import NotReady, ScopeDenied, UsageError
 from tape.core.event import check_run_id
 from tape.core.fork_policy import policy_of
@@ -15,7 +15,14 @@ from tape.core.ids import RunId
 from tape.core.ports import CellSnapshot
 from tape.core.run_state import RunState
 from tape.core.sequence import CellChange
-from tape.core.text import check_body, check_count, check_name
+from tape.operations.effects import (
+    BeginEffect,
+    CompleteEffect,
+    GetEffect,
+    ListEffects,
+    ListPendingEffects,
+    ReconcileEffect,
+)
 from tape.runs.compensation import NewObligation, ids_of, new_obligation
 from tape.runs.ledger import Ledger, LedgerEvent, Transition, part, parts
 from tape.runs.ledger_store import LedgerStore
@@ -25,7 +32,6 @@ from tape.runs.lifecycle import DEBTS, RUNS, Debt, active, changed as run_change
 # and must not be offered again.
 OUTBOX: Final = "outbox"
 IN_FLIGHT: Final = "in_flight"
-LIMIT: Final = 200
 
 T = TypeVar("T")
 EffectId: TypeAlias = tuple[RunId, str]
@@ -139,67 +145,42 @@ class Effects:
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
 
-    async def begin(self, spec: EffectSpec, fence: int | None = None, caller: Caller = PLAIN) -> Effect:
-        """The stored effect: pending if it is new, else as it is now."""
-        check_run_id(spec.run_id)
-        return await self._store.change_from(
-            lambda: self._snapshot(spec), partial(begin, spec=spec, fence=fence), caller
-        )
+    async def begin(self, request: BeginEffect, caller: Caller) -> Effect:
+        check_run_id(request.run_id)
+        decide = partial(begin, spec=request, fence=request.fence)
+        return await self._store.change_from(lambda: self._snapshot(request), decide, caller)
 
-    async def complete(
-        self,
-        run_id: str,
-        idempotency_key: str,
-        status: EffectStatus,
-        response_json: str = "",
-        error_json: str = "",
-        fence: int | None = None,
-        caller: Caller = PLAIN,
-    ) -> Effect:
-        """Records the outcome of a pending effect; an effect that has one keeps it."""
-        effect_id = checked_id(run_id, idempotency_key)
-        bodies = check_body("response_json", response_json), check_body("error_json", error_json)
-        return await change_effect(
-            self._store, effect_id, lambda snapshot: complete(snapshot, effect_id, status, *bodies, fence), caller
-        )
+    async def complete(self, request: CompleteEffect, caller: Caller) -> Effect:
+        decide = partial(
+            complete, effect_id=id_of(request), status=request.status, response_json=request.response_json,
+            error_json=request.error_json, fence=request.fence,
+        )  # fmt: skip
+        return await change_effect(self._store, id_of(request), decide, caller)
 
-    async def reconcile(
-        self,
-        run_id: str,
-        idempotency_key: str,
-        status: EffectStatus,
-        response_json: str = "",
-        error_json: str = "",
-        caller: Caller = PLAIN,
-    ) -> Effect:
-        """Records the real outcome of an effect in doubt."""
-        effect_id = checked_id(run_id, idempotency_key)
-        bodies = check_body("response_json", response_json), check_body("error_json", error_json)
-        return await change_effect(
-            self._store, effect_id, lambda snapshot: reconcile(snapshot, effect_id, status, *bodies), caller
-        )
+    async def reconcile(self, request: ReconcileEffect, caller: Caller) -> Effect:
+        decide = partial(
+            reconcile, effect_id=id_of(request), status=request.status, response_json=request.response_json,
+            error_json=request.error_json,
+        )  # fmt: skip
+        return await change_effect(self._store, id_of(request), decide, caller)
 
-    async def find(self, run_id: str, idempotency_key: str) -> Effect | None:
-        key = key_of(check_run_id(run_id), idempotency_key)
-        return await self._store.find(EFFECTS, key)
+    async def get(self, request: GetEffect, caller: Caller) -> Effect | None:
+        return await self._store.find(EFFECTS, key_of(request.run_id, request.idempotency_key))
 
-    async def listed(self, run_id: str) -> list[Effect]:
-        """All effects of a run, in the order they began."""
-        found = EFFECTS.states(await self._store.under(EFFECTS.name, check_run_id(run_id)))
+    async def listed(self, request: ListEffects, caller: Caller) -> Sequence[Effect]:
+        found = EFFECTS.states(await self._store.under(EFFECTS.name, check_run_id(request.run_id)))
         return sorted(found, key=lambda effect: (effect.began_at_ms, effect.idempotency_key))
 
-    async def in_doubt(
-        self, older_than_ms: int = 0, limit: int = LIMIT, among: Collection[EffectStatus] = IN_DOUBT
-    ) -> list[Effect]:
-        """Effects to check: unknown ones, and inline ones pending for longer than this."""
-        now, age_ms = await self._store.now_ms(), check_count("older_than_ms", older_than_ms)
-        until = {EffectStatus.UNKNOWN: now, EffectStatus.PENDING: now - age_ms}
+    async def pending(self, request: ListPendingEffects, caller: Caller) -> Sequence[Effect]:
+        now = await self._store.now_ms()
+        wanted = {EffectStatus.UNKNOWN: request.include_unknown, EffectStatus.PENDING: request.include_pending}
+        until = {EffectStatus.UNKNOWN: now, EffectStatus.PENDING: now - request.older_than_ms}
         pages = [
-            await self._store.cells.due(EFFECTS.name, status, until_ms, limit)
+            await self._store.cells.due(EFFECTS.name, status, until_ms, request.limit)
             for status, until_ms in until.items()
-            if status in among
+            if wanted[status] or not any(wanted.values())
         ]
-        return [effect for page in pages for effect in EFFECTS.states(page)][:limit]
+        return [effect for page in pages for effect in EFFECTS.states(page)][: request.limit]
 
     async def _snapshot(self, spec: EffectSpec) -> CellSnapshot:
         key = EFFECTS.at(key_of(spec.run_id, spec.idempotency_key))
@@ -212,8 +193,17 @@ class Effects:
         return snapshot._replace(cells={**snapshot.cells, **await self._store.cells.read([EFFECTS.at(key_of(*other))])})
 
 
-def checked_id(run_id: str, idempotency_key: str) -> EffectId:
-    return check_run_id(run_id), check_name("idempotency_key", idempotency_key)
+class OfEffect(Protocol):
+    """A request that names an effect."""
+
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def idempotency_key(self) -> str: ...
+
+
+def id_of(request: OfEffect) -> EffectId:
+    return RunId(request.run_id), request.idempotency_key
 
 
 async def change_effect(

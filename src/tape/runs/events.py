@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tape.bus.journal import Journal
 from tape.bus.stream import Stream
 from tape.core.event import Entry, Event
-from tape.core.ledgers import LedgerStreamOptions
+from tape.operations.ledgers import LedgerStreamOptions
 
 
 class Events:

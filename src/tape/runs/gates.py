@@ -4,15 +4,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from tape.core.caller import PLAIN, Caller
+from tape.core.caller import Caller
 from tape.core.codec import JsonValue
 from tape.core.errors import LimitReached, UsageError
-from tape.core.event import check_run_id
 from tape.core.gate import Gate, SignalResult, WaitResult
 from tape.core.ids import RunId
 from tape.core.ports import CellSnapshot
 from tape.core.run_state import RunStatus
-from tape.core.text import check_body, check_count, check_name
+from tape.operations.gates import AwaitSignal, GetGate, SendSignal
 from tape.runs import lifecycle
 from tape.runs.keyed_calls import KeyedCall
 from tape.runs.ledger import Ledger, LedgerEvent, Transition, part
@@ -76,39 +75,26 @@ class Gates:
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
 
-    async def wait(
-        self,
-        run_id: str,
-        gate: str,
-        index: int = 0,
-        context_json: str = "",
-        fence: int | None = None,
-        caller: Caller = PLAIN,
-    ) -> WaitResult:
-        """The signal for a run's n-th wait at a gate; without one the run is parked."""
-        run, gate = check_run_id(run_id), check_name("gate", gate)
-        check_count("index", index)
-        check_body("context_json", context_json)
-        decide = partial(wait, run_id=run, gate=gate, index=index, context_json=context_json, fence=fence)
-        return await self._store.change((RUNS.at(run), GATES.at(key_of(run, gate))), decide, caller)
+    async def wait(self, request: AwaitSignal, caller: Caller) -> WaitResult:
+        run = RunId(request.run_id)
+        decide = partial(
+            wait, run_id=run, gate=request.gate, index=request.index, context_json=request.context_json,
+            fence=request.fence,
+        )  # fmt: skip
+        return await self._store.change((RUNS.at(run), GATES.at(key_of(run, request.gate))), decide, caller)
 
-    async def send(
-        self, run_id: str, gate: str, resolution_json: str = "", key: str | None = None, caller: Caller = PLAIN
-    ) -> SignalResult:
-        """Sends a signal; with a key, once."""
-        run, gate = check_run_id(run_id), check_name("gate", gate)
-        check_body("resolution_json", resolution_json)
-        keyed = KeyedCall.of(key, "signal", run, gate, resolution_json)
+    async def send(self, request: SendSignal, caller: Caller) -> SignalResult:
+        run = RunId(request.run_id) or await self._store.newest_run(request.app, request.user, request.session)
+        gate, keyed = request.gate, KeyedCall.of(request.key, "signal", run, request.gate, request.resolution_json)
 
         def decide(snapshot: CellSnapshot) -> Transition[SignalResult]:
             again = keyed.answer(snapshot, SignalResult)
-            return again or keyed.store_answer(snapshot, send(snapshot, run, gate, resolution_json))
+            return again or keyed.store_answer(snapshot, send(snapshot, run, gate, request.resolution_json))
 
         return await self._store.change((RUNS.at(run), GATES.at(key_of(run, gate)), *keyed.ids), decide, caller)
 
-    async def find(self, run_id: str, gate: str) -> Gate | None:
-        key = key_of(check_run_id(run_id), gate)
-        return await self._store.find(GATES, key)
+    async def get(self, request: GetGate, caller: Caller) -> Gate | None:
+        return await self._store.find(GATES, key_of(request.run_id, request.gate))
 
 
 def _event(gate: Gate, verb: str, index: int) -> LedgerEvent:

@@ -12,13 +12,13 @@ from tape import telemetry
 from tape.bus.journal import Journal
 from tape.core.caller import PLAIN, Caller
 from tape.core.causation import current_cause
-from tape.core.errors import Conflict, RunClosed, VersionConflict
+from tape.core.errors import Conflict, NotFound, RunClosed, VersionConflict
 from tape.core.ids import RunId
 from tape.core.ports import DUE_START, Cells, CellSnapshot, DueCursor, Store, WorkFilter
 from tape.core.run import Head
 from tape.core.sequence import AppendRequest, Cell, CellId
-from tape.runs.ledger import Ledger, LedgerEvent, Transition
-from tape.runs.lifecycle import cause_of
+from tape.runs.ledger import Ledger, LedgerEvent, Transition, parts
+from tape.runs.lifecycle import NEWEST, cause_of
 
 MAX_TRIES: Final = 256  # of n callers that change one cell, one succeeds each time, so the last one tries n times
 PAGE: Final = 200
@@ -35,6 +35,13 @@ class LedgerStore:
         self.cells: Cells = store.cells
         self.journal = journal
         self._locks: WeakValueDictionary[CellId, anyio.Lock] = WeakValueDictionary()
+
+    async def newest_run(self, app: str, user: str, session: str) -> RunId:
+        """The run that was begun last in a session."""
+        found = await self.find(NEWEST, parts(app, user, session))
+        if found is None:
+            raise NotFound(f"session {session!r} of {user!r} in {app!r} has no run")
+        return found.run_id
 
     async def change(
         self, ids: tuple[CellId, ...], decide: Callable[[CellSnapshot], Transition[T]], caller: Caller = PLAIN

@@ -1,6 +1,7 @@
 """The ledger of sessions: an event and its change of state are one request."""
 
 from collections import deque
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -8,7 +9,7 @@ from os import urandom
 from typing import Final
 
 from tape.core import codec
-from tape.core.caller import PLAIN, Caller
+from tape.core.caller import Caller
 from tape.core.codec import JsonValue
 from tape.core.errors import NotFound, UsageError
 from tape.core.event import Entry
@@ -16,7 +17,7 @@ from tape.core.ids import RunId
 from tape.core.ports import CellSnapshot
 from tape.core.sequence import CellId
 from tape.core.session import Session, SessionEvent, SessionId
-from tape.core.text import check_body, check_name
+from tape.operations.values import AppendEvent, CreateSession, DeleteSession, GetSession, ListSessions
 from tape.runs.ledger import Ledger, LedgerEvent, Transition, digest, parts
 from tape.runs.ledger_store import LedgerStore
 
@@ -87,41 +88,38 @@ class Sessions:
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
 
-    async def create(
-        self, app: str, user: str, session: str = "", state_json: str = "{}", caller: Caller = PLAIN
-    ) -> Session:
-        """The session of that name; without a name, a new one."""
-        of = SessionId(app=app, user=user, session=session or f"session-{urandom(16).hex()}")
-        decide = partial(create, of=of, state_json=codec.encode(_object(state_json)))
+    async def create(self, request: CreateSession, caller: Caller) -> Session:
+        name = request.session or f"session-{urandom(16).hex()}"
+        of = SessionId(app=request.app, user=request.user, session=name)
+        decide = partial(create, of=of, state_json=codec.encode(_object(request.state_json)))
         return await self._store.change((SESSIONS.at(key_of(of)),), decide, caller)
 
-    async def append(
-        self, of: SessionId, event: SessionEvent, state_delta_json: str = "{}", caller: Caller = PLAIN
-    ) -> Session:
-        """Appends an event, once per id, and merges its change into the state."""
-        check_body("state_delta_json", state_delta_json)
+    async def append(self, request: AppendEvent, caller: Caller) -> Session:
+        of, event = request.of, request.event
 
         async def read() -> CellSnapshot:
             snapshot = await self._store.cells.snapshot((SESSIONS.at(key_of(of)),))
             return await self._with_seen_event(snapshot, existing(snapshot, of), event.id)
 
-        decide = partial(append, of=of, event=event, delta_json=state_delta_json)
+        decide = partial(append, of=of, event=event, delta_json=request.state_delta_json)
         return await self._store.change_from(read, decide, caller)
 
-    async def find(self, of: SessionId, max_events: int | None = None) -> Session:
-        """The session with its events, or with the newest ones up to a limit."""
-        session = existing(await self._store.cells.snapshot((SESSIONS.at(key_of(of)),)), of)
-        most = session.event_count if max_events is None else min(max_events, session.event_count)
-        return replace(session, events=tuple(await self._events(session, most)))
+    async def get(self, request: GetSession, caller: Caller) -> Session:
+        session = existing(await self._store.cells.snapshot((SESSIONS.at(key_of(request.of)),)), request.of)
+        most = session.event_count if request.max_events is None else min(request.max_events, session.event_count)
+        if not request.before:
+            return replace(session, events=tuple(await self._events(session, most)))
+        events = await self._events(session, session.event_count)
+        gone = session.event_count - len(events)  # the journal no longer has the oldest
+        older = events[: max(request.before - 1 - gone, 0)]
+        return replace(session, events=tuple(older[max(len(older) - most, 0) :]))
 
-    async def listed(self, app: str, user: str) -> list[Session]:
-        """A user's sessions without their events, newest first."""
-        found = SESSIONS.states(await self._store.under(SESSIONS.name, parts(check_name("app", app), user)))
+    async def listed(self, request: ListSessions, caller: Caller) -> Sequence[Session]:
+        found = SESSIONS.states(await self._store.under(SESSIONS.name, parts(request.app, request.user)))
         return sorted((each for each in found if not each.deleted), key=lambda each: -each.updated_at_ms)
 
-    async def delete(self, of: SessionId, caller: Caller = PLAIN) -> bool:
-        """Whether there was one."""
-        return await self._store.change((SESSIONS.at(key_of(of)),), partial(delete, of=of), caller)
+    async def delete(self, request: DeleteSession, caller: Caller) -> bool:
+        return await self._store.change((SESSIONS.at(key_of(request.of)),), partial(delete, of=request.of), caller)
 
     async def _with_seen_event(self, snapshot: CellSnapshot, session: Session, event_id: str) -> CellSnapshot:
         seen: CellId = SEEN_EVENTS.at(_seen_key(session, event_id))

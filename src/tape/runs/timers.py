@@ -4,27 +4,29 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from os import urandom
 from typing import Final
 
 from tape.core import codec
-from tape.core.app import ANY, check_app, serves
-from tape.core.caller import PLAIN, Caller
-from tape.core.claim import WORK_LEASE, check_lease, check_owner
+from tape.core.app import ANY, serves
+from tape.core.caller import Caller
 from tape.core.codec import JsonValue
 from tape.core.errors import JsonLimit, NotFound
-from tape.core.event import check_run_id
 from tape.core.gate import SignalResult
 from tape.core.ids import RunId
+from tape.core.page import fit_answer
 from tape.core.ports import CellSnapshot
-from tape.core.sequence import CellChange
-from tape.core.text import check_body, check_count, check_name
+from tape.core.sequence import CellChange, CellId
+from tape.core.text import check_name
 from tape.core.timer import GATE_TIMEOUT, Timer, TimerClaim, TimerStatus
+from tape.operations.gates import CancelTimer, ClaimTimer, FireTimer, ListDueTimers, SetTimer
 from tape.runs import gates, lifecycle
 from tape.runs.ledger import Ledger, LedgerEvent, Transition, part, work_filter
 from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import RUNS
 
-LIMIT: Final = 200
+NOBODY: Final = "nobody"  # the owner of a timer that is fired as it is listed
+TIMER_BYTES: Final = 1_024  # an upper bound of the ids and numbers of a timer
 
 TIMERS: Final = Ledger("timer", Timer)
 
@@ -87,86 +89,75 @@ class Timers:
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
 
-    async def set(
-        self,
-        run_id: str,
-        timer_id: str,
-        fire_at_ms: int,
-        kind: str = "",
-        payload_json: str = "",
-        caller: Caller = PLAIN,
-        app: str = ANY,
-    ) -> Timer:
-        """Sets a timer, or changes it, for the workers of an app."""
+    async def set(self, request: SetTimer, caller: Caller) -> Timer:
         timer = Timer(
-            run_id=check_run_id(run_id),
-            timer_id=check_name("timer_id", timer_id),
-            fire_at_ms=check_count("fire_at_ms", fire_at_ms),
-            kind=check_name("kind", kind, may_be_empty=True),
-            payload_json=check_body("payload_json", payload_json),
-            app=check_app(app),
+            run_id=RunId(request.run_id),
+            timer_id=request.timer_id or f"timer-{urandom(16).hex()}",
+            fire_at_ms=request.fire_at_ms,
+            kind=request.kind,
+            payload_json=request.payload_json,
+            app=request.app,
         )
-        if kind == GATE_TIMEOUT:
+        if timer.kind == GATE_TIMEOUT:
             _gate_and_index(timer)
-        ids = RUNS.at(timer.run_id), TIMERS.at(key_of(timer.run_id, timer_id))
+        ids = RUNS.at(timer.run_id), TIMERS.at(key_of(timer.run_id, timer.timer_id))
         return await self._store.change(ids, partial(arm, timer=timer), caller)
 
-    async def cancel(self, run_id: str, timer_id: str, caller: Caller = PLAIN) -> bool:
-        """Whether there was a timer to cancel."""
-        run = check_run_id(run_id)
-        ids = RUNS.at(run), lifecycle.DEBTS.at(run), TIMERS.at(key_of(run, timer_id))
-        return await self._store.change(ids, partial(cancel, run_id=run, timer_id=timer_id), caller)
+    async def cancel(self, request: CancelTimer, caller: Caller) -> bool:
+        run, timer_id = RunId(request.run_id), request.timer_id
+        return await self._store.change(_ids(run, timer_id), partial(cancel, run_id=run, timer_id=timer_id), caller)
 
-    async def due(
-        self,
-        limit: int = LIMIT,
-        now_ms: int | None = None,
-        *,
-        app: str = ANY,
-        kinds: Sequence[str] | None = None,
-    ) -> list[Timer]:
-        """Timers that are due and not claimed, the longest due first.
-
-        With an app and kinds, only those that such a worker can serve; others take no place in the list.
-        """
-        check_app(app)
-        now = await self._store.now_ms(now_ms)
+    async def due(self, request: ListDueTimers, caller: Caller) -> Sequence[Timer]:
+        """Those that a worker cannot serve take no place in the list."""
+        app, kinds = request.app, request.kinds
+        now = await self._store.now_ms(request.now_ms)
         served = work_filter(app, kinds) if app and kinds is not None else None
 
         def accepts(timer: Timer) -> bool:
             return serves(app, timer.served_app) and (kinds is None or timer.kind in kinds)
 
-        return await self._store.due_states(TIMERS, TimerStatus.SET, now, limit, accepts, served)
+        due = await self._store.due_states(TIMERS, TimerStatus.SET, now, request.limit, accepts, served)
+        if not request.claim:
+            return due
+        carried = fit_answer(due, lambda timer: len(timer.payload_json.encode()) + TIMER_BYTES)
+        claims = [await self._claimed(timer, request, caller) for timer in carried]
+        return [timer for timer in claims if timer is not None]
 
-    async def claim(
-        self,
-        run_id: str,
-        timer_id: str,
-        owner: str,
-        lease: timedelta = WORK_LEASE,
-        caller: Caller = PLAIN,
-        app: str = ANY,
-    ) -> TimerClaim:
-        """Leases a due timer to a handler of its app."""
-        run, owner, lease = check_run_id(run_id), check_owner(owner), check_lease(lease)
-        ids = RUNS.at(run), lifecycle.DEBTS.at(run), TIMERS.at(key_of(run, timer_id))
-        decide = partial(claim, run_id=run, timer_id=timer_id, owner=owner, lease=lease, app=check_app(app))
-        return await self._store.change(ids, decide, caller)
+    async def claim(self, request: ClaimTimer, caller: Caller) -> TimerClaim:
+        run, timer_id = RunId(request.run_id), request.timer_id
+        decide = partial(
+            claim, run_id=run, timer_id=timer_id, owner=request.owner, lease=request.lease, app=request.app
+        )
+        return await self._store.change(_ids(run, timer_id), decide, caller)
 
-    async def fire(self, run_id: str, timer_id: str, attempt: int, caller: Caller = PLAIN) -> Timer:
-        """Confirms that a timer was handled."""
-        run = check_run_id(run_id)
+    async def fire(self, request: FireTimer, caller: Caller) -> Timer:
+        run, timer_id = RunId(request.run_id), request.timer_id
 
         async def read() -> CellSnapshot:
-            ids = [RUNS.at(run), lifecycle.DEBTS.at(run), TIMERS.at(key_of(run, timer_id))]
-            snapshot = await self._store.cells.snapshot(ids)
+            snapshot = await self._store.cells.snapshot(_ids(run, timer_id))
             timer = TIMERS.find(snapshot, key_of(run, timer_id))
             if timer is None or timer.kind != GATE_TIMEOUT:
                 return snapshot
             gate = gates.GATES.at(gates.key_of(run, _gate_and_index(timer)[0]))
             return snapshot._replace(cells={**snapshot.cells, **await self._store.cells.read([gate])})
 
-        return await self._store.change_from(read, partial(fire, run_id=run, timer_id=timer_id, fence=attempt), caller)
+        decide = partial(fire, run_id=run, timer_id=timer_id, fence=request.attempt)
+        return await self._store.change_from(read, decide, caller)
+
+    async def _claimed(self, timer: Timer, request: ListDueTimers, caller: Caller) -> Timer | None:
+        """A timer that is leased to the claimer; without a claimer it is fired."""
+        names = {"run_id": timer.run_id, "timer_id": timer.timer_id}
+        claim = ClaimTimer(**names, owner=request.claimer or NOBODY, lease=request.lease, app=request.app)
+        claimed = await self.claim(claim, caller)
+        if not claimed.is_acquired:
+            return None
+        if request.claimer:
+            return claimed.timer
+        return await self.fire(FireTimer(**names, attempt=claimed.timer.claim.attempt), caller)
+
+
+def _ids(run_id: RunId, timer_id: str) -> tuple[CellId, ...]:
+    return RUNS.at(run_id), lifecycle.DEBTS.at(run_id), TIMERS.at(key_of(run_id, timer_id))
 
 
 def _timeout(snapshot: CellSnapshot, timer: Timer) -> Transition[SignalResult] | None:

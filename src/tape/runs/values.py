@@ -1,19 +1,20 @@
 """The ledger of values: every version is an entry, and a write based on a stale version is refused."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, Self
 
 from tape.bus.stream import Stream
 from tape.core import subject as subjects
-from tape.core.caller import PLAIN, Caller
+from tape.core.caller import Caller
 from tape.core.codec import JsonValue
 from tape.core.errors import TooLarge
 from tape.core.event import Entry
 from tape.core.ids import RunId
 from tape.core.ports import CellSnapshot
-from tape.core.text import check_body, check_name
-from tape.core.value import Value, ValueChange
+from tape.core.value import Deletion, Value, ValueChange
+from tape.operations.values import DeleteValue, GetValue, ListValues, OfValue, WriteValue
 from tape.runs.keyed_calls import KeyedCall
 from tape.runs.ledger import Ledger, LedgerEvent, Transition, digest, parts
 from tape.runs.ledger_store import LedgerStore
@@ -68,68 +69,53 @@ class Values:
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
 
-    async def write(
-        self,
-        namespace: str,
-        key: str,
-        value_json: str,
-        if_version: int | None = None,
-        writer: str = "",
-        call_key: str | None = None,
-        caller: Caller = PLAIN,
-    ) -> Value:
-        """Writes the next version; with `if_version`, only over that one (0: over none). With `call_key`, once."""
-        _check(namespace, key, value_json, writer)
-        keyed = KeyedCall.of(call_key, "value", namespace, key, value_json, if_version, writer)
+    async def write(self, request: WriteValue, caller: Caller) -> Value:
+        namespace, key, value_json = request.namespace, request.key, request.value_json
+        _check_size(value_json)
+        keyed = KeyedCall.of(request.call_key, "value", namespace, key, value_json, request.if_version, request.writer)
         decide = partial(
-            write, namespace=namespace, key=key, value_json=value_json, if_version=if_version, writer=writer
-        )
-        return await self._settle(namespace, key, keyed, decide, caller)
+            write, namespace=namespace, key=key, value_json=value_json, if_version=request.if_version,
+            writer=request.writer,
+        )  # fmt: skip
+        return await self._settle(request, keyed, decide, caller)
 
-    async def delete(
-        self,
-        namespace: str,
-        key: str,
-        if_version: int | None = None,
-        writer: str = "",
-        call_key: str | None = None,
-        caller: Caller = PLAIN,
-    ) -> Value:
-        """Writes a deletion; a value that does not exist stays as it is."""
-        _check(namespace, key, "", writer)
-        keyed = KeyedCall.of(call_key, "value deleted", namespace, key, if_version, writer)
+    async def delete(self, request: DeleteValue, caller: Caller) -> Deletion:
+        namespace, key, if_version, writer = request.namespace, request.key, request.if_version, request.writer
+        keyed = KeyedCall.of(request.call_key, "value deleted", namespace, key, if_version, writer)
         decide = partial(delete, namespace=namespace, key=key, if_version=if_version, writer=writer)
-        return await self._settle(namespace, key, keyed, decide, caller)
+        was_there = not (await self._find(namespace, key)).deleted
+        return Deletion(value=await self._settle(request, keyed, decide, caller), was_there=was_there)
 
-    async def find(self, namespace: str, key: str) -> Value:
-        """The newest version; `deleted` if there is no value, with version 0 if there never was one."""
-        _check(namespace, key)
-        return value_of(await self._store.cells.snapshot((VALUES.at(parts(namespace, key)),)), namespace, key)
+    async def get(self, request: GetValue, caller: Caller) -> Value:
+        return await self._find(request.namespace, request.key)
 
-    async def listed(self, namespace: str) -> list[Value]:
-        """The values of a namespace, by key."""
-        found = VALUES.states(await self._store.under(VALUES.name, parts(check_name("namespace", namespace))))
+    async def listed(self, request: ListValues, caller: Caller) -> Sequence[Value]:
+        found = VALUES.states(await self._store.under(VALUES.name, parts(request.namespace)))
         return sorted((each for each in found if not each.deleted), key=lambda each: each.key)
+
+    async def _find(self, namespace: str, key: str) -> Value:
+        return value_of(await self._store.cells.snapshot((VALUES.at(parts(namespace, key)),)), namespace, key)
 
     async def watch(self, namespace: str, key: str, from_version: int | None = None) -> "ValueWatch":
         """The current version and every later one; or every version after `from_version`."""
-        _check(namespace, key)
+        GetValue(namespace=namespace, key=key)  # checks the names
         subject = f"/tape/value/*/{subjects.escape(namespace)}/{subjects.escape(key)}"
         if from_version is not None:
             run_id = run_of(namespace)
             first = (await self._store.head(run_id)).floor
             return ValueWatch(self._store.journal.stream(run_id=run_id, from_seq=first, subject=subject), from_version)
         head = await self._store.journal.head()  # read first, so that no change is missed between the two
-        now = await self.find(namespace, key)
+        now = await self._find(namespace, key)
         return ValueWatch(self._store.journal.stream(subject=subject, from_global_seq=head), now.version, now)
 
     async def _settle(
-        self, namespace: str, key: str, keyed: KeyedCall, decide: "partial[Transition[Value]]", caller: Caller
+        self, request: OfValue, keyed: KeyedCall, decide: "partial[Transition[Value]]", caller: Caller
     ) -> Value:
         def once(snapshot: CellSnapshot) -> Transition[Value]:
             return keyed.answer(snapshot, Value) or keyed.store_answer(snapshot, decide(snapshot))
 
-        return await self._store.change((VALUES.at(parts(namespace, key)), *keyed.ids), once, caller)
+        cell = VALUES.at(parts(request.namespace, request.key))
+        return await self._store.change((cell, *keyed.ids), once, caller)
 
 
 class ValueWatch:
@@ -198,9 +184,6 @@ def _transition(snapshot: CellSnapshot, before: Value, after: Value) -> Transiti
     return Transition(result=after, cells=(change,), events=(event,), opens=True)
 
 
-def _check(namespace: str, key: str, value_json: str = "", writer: str = "") -> None:
-    check_name("namespace", namespace)
-    check_name("key", key)
-    check_name("writer", writer, may_be_empty=True)
-    if len(check_body("value_json", value_json).encode()) > MAX_VALUE:
+def _check_size(value_json: str) -> None:
+    if len(value_json.encode()) > MAX_VALUE:
         raise TooLarge(f"a value is at most {MAX_VALUE:,} bytes; keep what is larger elsewhere and its name here")

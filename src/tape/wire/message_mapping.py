@@ -48,10 +48,12 @@ class MessageMapping(Generic[V, M]):
         message: type[M],
         names: Names = NO_NAMES,
         within: Mapping[str, Names] = MappingProxyType({}),
+        *,
+        zero_is_default: Collection[str] = (),
     ) -> None:
         hints = get_type_hints(kind)
         known = message.DESCRIPTOR.fields_by_name
-        self.kind, self._message = kind, message
+        self.kind, self._message, self._zero_is_default = kind, message, frozenset(zero_is_default)
         self._within = {name: _field_mappings(hints[name], inner, known) for name, inner in within.items()}
         self._kinds = {name: hints[name] for name in within}
         self._fields = _field_mappings(kind, names, known, set(within))
@@ -68,16 +70,18 @@ class MessageMapping(Generic[V, M]):
         return set(get_type_hints(self.kind)) - mapped
 
     def message(self, value: V, **more: Any) -> M:
-        """The message of a value; `more` are fields that the value does not have."""
+        """The message of a value; `more` are fields that the value does not have, or that replace its own."""
         encoded = _encode(self._fields, value)
         for name, mappings in self._within.items():
             encoded.update(_encode(mappings, getattr(value, name)))
-        return build(self._message, **encoded, **more)
+        return build(self._message, **{**encoded, **more})
 
     def value(self, message: M, **more: Any) -> V:
         """The value of a message; `more` are attributes that the message does not have."""
         inner = {name: self._kinds[name](**_decode(mappings, message)) for name, mappings in self._within.items()}
-        return self.kind(**{**_decode(self._fields, message), **inner, **more})
+        read = _decode(self._fields, message)
+        given = {name: part for name, part in read.items() if part or name not in self._zero_is_default}
+        return self.kind(**{**given, **inner, **more})
 
 
 def build(message: type[M], **fields: Any) -> M:
@@ -171,6 +175,8 @@ def _plain(kind: type) -> FieldCodec:
         return FieldCodec(number, lambda field: member(kind, field), is_none_at_0=True)
     if issubclass(kind, timedelta):
         return FieldCodec(lambda span: span // _MS, duration, is_none_at_0=True)
+    if kind is float:
+        return FieldCodec(float, float)
     if is_dataclass(kind):
         return FieldCodec(lambda value: _MAPPINGS[kind].message(value), lambda field: _MAPPINGS[kind].value(field))
     return FieldCodec(lambda value: value, lambda field: field)

@@ -15,6 +15,7 @@ from tape.core.run_state import RunState, RunStatus
 from tape.core.task import TaskStatus
 from tape.matcher.agents import invocation
 from tape.matcher.dispatcher import Dispatcher, WorkerConfig
+from tape.operations.runs import EndRun, ListRunsToRecover
 from tape.runs.ledgers import Ledgers
 from tests.contract.reactions import expire, publish, tasks
 from tests.deadlines import DEADLINE_S
@@ -30,7 +31,7 @@ class Node(NamedTuple):
     async def begun(self, count: int) -> list[RunState]:
         """The runs, when that many have begun."""
         while True:
-            found = await self.ledgers.runs.to_recover("followup")
+            found = list(await self.ledgers.call(ListRunsToRecover(app="followup")))
             if len(found) >= count:
                 return found
             await anyio.sleep(0.01)
@@ -86,7 +87,7 @@ async def test_a_match_that_is_handled_again_begins_no_second_run(node: Node) ->
         await expire(node.store)
     await node.dispatcher().run_once()
 
-    assert len(await node.ledgers.runs.to_recover("followup")) == 1
+    assert len(await node.ledgers.call(ListRunsToRecover(app="followup"))) == 1
     assert await tasks(node.store) == []
 
 
@@ -96,8 +97,8 @@ async def test_no_more_runs_are_under_way_than_the_reaction_allows(node: Node) -
 
     async with matching(node):
         one, _ = await node.begun(2)
-        before = await node.ledgers.runs.to_recover("followup")
-        await node.ledgers.runs.end(one.run_id, RunStatus.TERMINAL)
+        before = await node.ledgers.call(ListRunsToRecover(app="followup"))
+        await node.ledgers.call(EndRun(run_id=one.run_id, status=RunStatus.TERMINAL))
         after = await node.begun(2)
 
     assert len(before) == 2
@@ -125,4 +126,4 @@ async def test_agents_that_start_each_other_come_to_an_end(node: Node) -> None:
 
     (dead,) = await tasks(node.store, status=TaskStatus.DLQ)
     assert "depth 16" in dead.last_error
-    assert len(await node.ledgers.runs.to_recover("followup")) == 16
+    assert len(await node.ledgers.call(ListRunsToRecover(app="followup"))) == 16

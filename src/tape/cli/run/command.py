@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -123,7 +123,7 @@ def diff(choices: Choices, one: str, other: str, limit: int) -> None:
         run_diff_ledgers.write(ledgers, limit)
 
 
-async def _find(choices: Choices, run_id: str) -> tuple[RunRecord, RunState | None, list[Obligation]]:
+async def _find(choices: Choices, run_id: str) -> tuple[RunRecord, RunState | None, Sequence[Obligation]]:
     from tape import compose
     from tape.runs.ledgers import Ledgers
     from tape.runs.lifecycle import RUNS
@@ -199,7 +199,8 @@ async def _cancel(choices: Choices, run_id: str, reason: str) -> int:
 async def _diff(choices: Choices, one: str, other: str) -> tuple[Diff, tuple[LedgerRow, ...]]:
     from tape import compose
     from tape.core.errors import RunNotFound
-    from tape.core.ledger_diff import compare_actions, read_actions
+    from tape.core.ledger_diff import compare_actions
+    from tape.operations.run_actions import read_actions
     from tape.runs.ledgers import Ledgers
 
     async with choices.open_store() as store, compose.run_journal(store) as journal:

@@ -6,15 +6,16 @@ from tape.core.caller import PLAIN, Caller
 from tape.core.codec import JsonValue
 from tape.core.decision import Decision
 from tape.core.ids import RunId
-from tape.core.ledgers import DecisionLedger
+from tape.operations.effects import GetDecision, ListDecisions, RecordDecision
+from tape.operations.ledgers import Ledgers
 from tape.sdk.nouns.body import text_of
 
 
 class Decisions:
     """What a run's model decided, in order."""
 
-    def __init__(self, ledger: DecisionLedger) -> None:
-        self._ledger = ledger
+    def __init__(self, ledgers: Ledgers) -> None:
+        self._ledgers = ledgers
 
     async def record(
         self,
@@ -30,7 +31,7 @@ class Decisions:
         caller: Caller = PLAIN,
     ) -> Decision:
         """The stored decision: this one, or the one that was there first."""
-        decision = Decision(
+        decision = RecordDecision(
             run_id=RunId(run_id),
             decision_index=decision_index,
             model=model,
@@ -38,12 +39,13 @@ class Decisions:
             response_json=text_of(response),
             rationale=rationale,
             policy_version=policy_version,
+            fence=fence,
         )
-        return await self._ledger.record(decision, fence, caller)
+        return await self._ledgers.call(decision, caller)
 
     async def find(self, run_id: str, decision_index: int) -> Decision | None:
-        return await self._ledger.find(run_id, decision_index)
+        return await self._ledgers.call(GetDecision(run_id=run_id, decision_index=decision_index))
 
     async def listed(self, run_id: str) -> Sequence[Decision]:
         """All of a run, in order."""
-        return await self._ledger.listed(run_id)
+        return await self._ledgers.call(ListDecisions(run_id=run_id))

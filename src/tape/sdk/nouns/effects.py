@@ -11,22 +11,33 @@ from tape.core.effect import (
     DispatchMode,
     Effect,
     EffectClaim,
-    EffectSpec,
     EffectStatus,
-    Observation,
     Resolution,
     Semantics,
 )
 from tape.core.ids import RunId
-from tape.core.ledgers import DispatchLedger, EffectLedger
+from tape.operations.effects import (
+    BeginEffect,
+    ClaimEffectDispatch,
+    CompleteEffect,
+    DoubtSilentDispatches,
+    GetEffect,
+    ListEffects,
+    ListEffectsToDispatch,
+    ListPendingEffects,
+    ReconcileEffect,
+    RecordDispatchAttempt,
+    RecordExternalObservation,
+)
+from tape.operations.ledgers import Ledgers
 from tape.sdk.nouns.body import text_of
 
 
 class Effects:
     """What runs do to the world outside: written down before it is done."""
 
-    def __init__(self, ledger: EffectLedger, app: str) -> None:
-        self._ledger = ledger
+    def __init__(self, ledgers: Ledgers, app: str) -> None:
+        self._ledgers = ledgers
         self._app = app
 
     async def begin(
@@ -48,7 +59,7 @@ class Effects:
         caller: Caller = PLAIN,
     ) -> Effect:
         """The stored effect: pending if it is new, and whatever it has become if it is not."""
-        order = EffectSpec(
+        spec = BeginEffect(
             run_id=RunId(run_id),
             tool=tool,
             decision_index=decision_index,
@@ -62,8 +73,9 @@ class Effects:
             scope=scope,
             compensation=compensation,
             app=self._app,
+            fence=fence,
         )
-        return await self._ledger.begin(order, fence, caller)
+        return await self._ledgers.call(spec, caller)
 
     async def complete(
         self,
@@ -77,8 +89,11 @@ class Effects:
         caller: Caller = PLAIN,
     ) -> Effect:
         """Writes down what came of a pending effect."""
-        bodies = text_of(response), text_of(error)
-        return await self._ledger.complete(run_id, key, EffectStatus(status), *bodies, fence, caller)
+        outcome = CompleteEffect(
+            run_id=run_id, idempotency_key=key, status=EffectStatus(status), response_json=text_of(response),
+            error_json=text_of(error), fence=fence,
+        )  # fmt: skip
+        return await self._ledgers.call(outcome, caller)
 
     async def reconcile(
         self,
@@ -91,43 +106,52 @@ class Effects:
         caller: Caller = PLAIN,
     ) -> Effect:
         """Says what an effect in doubt turned out to be."""
-        bodies = text_of(response), text_of(error)
-        return await self._ledger.reconcile(run_id, key, EffectStatus(status), *bodies, caller)
+        outcome = ReconcileEffect(
+            run_id=run_id, idempotency_key=key, status=EffectStatus(status), response_json=text_of(response),
+            error_json=text_of(error),
+        )  # fmt: skip
+        return await self._ledgers.call(outcome, caller)
 
     async def find(self, run_id: str, key: str) -> Effect | None:
-        return await self._ledger.find(run_id, key)
+        return await self._ledgers.call(GetEffect(run_id=run_id, idempotency_key=key))
 
     async def listed(self, run_id: str) -> Sequence[Effect]:
         """All of a run, in the order they began."""
-        return await self._ledger.listed(run_id)
+        return await self._ledgers.call(ListEffects(run_id=run_id))
 
     async def in_doubt(self, older_than_ms: int = 0, limit: int = 200) -> Sequence[Effect]:
         """Effects that somebody should look at: unknown, or pending inline for longer than so."""
-        return await self._ledger.in_doubt(older_than_ms, limit)
+        return await self._ledgers.call(ListPendingEffects(older_than_ms=older_than_ms, limit=limit))
 
 
 class Dispatch:
     """The outbox of effects: what runs leave to others."""
 
-    def __init__(self, ledger: DispatchLedger, app: str) -> None:
-        self._ledger = ledger
+    def __init__(self, ledgers: Ledgers, app: str) -> None:
+        self._ledgers = ledgers
         self._app = app
 
     async def due(self, connector: str = "", limit: int = 200, now_ms: int | None = None) -> Sequence[Effect]:
         """Effects that wait for a dispatcher of this app, the longest due first."""
-        return await self._ledger.due(connector, limit, now_ms, self._app)
+        return await self._ledgers.call(
+            ListEffectsToDispatch(connector=connector, limit=limit, now_ms=now_ms, app=self._app)
+        )
 
     async def claim(
         self, run_id: str, key: str, owner: str, lease: timedelta = WORK_LEASE, caller: Caller = PLAIN
     ) -> EffectClaim:
         """Leases an effect to a dispatcher; who does not get it sees who has it."""
-        return await self._ledger.claim(run_id, key, owner, lease, caller, self._app)
+        claim = ClaimEffectDispatch(run_id=run_id, idempotency_key=key, owner=owner, lease=lease, app=self._app)
+        return await self._ledgers.call(claim, caller)
 
     async def attempt(
         self, run_id: str, key: str, attempt: int, error: str, next_dispatch_at_ms: int = 0, caller: Caller = PLAIN
     ) -> Effect:
         """Says that a dispatch failed; without a next time the outcome is unknown, and it is not offered again."""
-        return await self._ledger.attempt(run_id, key, attempt, error, next_dispatch_at_ms, caller)
+        failed = RecordDispatchAttempt(
+            run_id=run_id, idempotency_key=key, attempt=attempt, error=error, next_dispatch_at_ms=next_dispatch_at_ms
+        )
+        return await self._ledgers.call(failed, caller)
 
     async def observe(
         self,
@@ -142,15 +166,17 @@ class Dispatch:
         caller: Caller = PLAIN,
     ) -> Effect:
         """Says what a look outside has shown."""
-        seen = Observation(
+        seen = RecordExternalObservation(
+            run_id=run_id,
+            idempotency_key=key,
             resolution=Resolution(resolution),
             external_ref=external_ref,
             response_json=text_of(response),
             error_json=text_of(error),
             compensate_on_duplicate=compensate_on_duplicate,
         )
-        return await self._ledger.observe(run_id, key, seen, caller)
+        return await self._ledgers.call(seen, caller)
 
     async def mark_lost_in_doubt(self, limit: int = 200, now_ms: int | None = None) -> Sequence[Effect]:
         """Puts in doubt what silent dispatchers may have done and must not be repeated."""
-        return await self._ledger.mark_lost_in_doubt(limit, now_ms)
+        return await self._ledgers.call(DoubtSilentDispatches(limit=limit, now_ms=now_ms))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from tape.core.event import Entry, Event
-from tape.core.ledgers import EventLog, Following, LedgerStreamOptions
+from tape.operations.ledgers import EventLog, Following, LedgerStreamOptions
 
 
 class Events:

@@ -3,16 +3,16 @@
 from tape.core.caller import PLAIN, Caller
 from tape.core.codec import JsonValue
 from tape.core.gate import Gate, SignalResult, WaitResult
-from tape.core.ledgers import GateLedger, RunLedger
+from tape.operations.gates import AwaitSignal, GetGate, SendSignal
+from tape.operations.ledgers import Ledgers
 from tape.sdk.nouns.body import text_of
 
 
 class Gates:
     """Where runs wait for somebody outside."""
 
-    def __init__(self, ledger: GateLedger, runs: RunLedger) -> None:
-        self._ledger = ledger
-        self._runs = runs
+    def __init__(self, ledgers: Ledgers) -> None:
+        self._ledgers = ledgers
 
     async def wait(
         self,
@@ -25,13 +25,15 @@ class Gates:
         caller: Caller = PLAIN,
     ) -> WaitResult:
         """The answer to a run's n-th wait at a gate; without one yet, the run is parked until it comes."""
-        return await self._ledger.wait(run_id, gate, index, text_of(context), fence, caller)
+        request = AwaitSignal(run_id=run_id, gate=gate, index=index, context_json=text_of(context), fence=fence)
+        return await self._ledgers.call(request, caller)
 
     async def send(
         self, run_id: str, gate: str, resolution: JsonValue = None, *, key: str | None = None, caller: Caller = PLAIN
     ) -> SignalResult:
         """Answers at a gate; with a key, once."""
-        return await self._ledger.send(run_id, gate, text_of(resolution), key, caller)
+        request = SendSignal(run_id=run_id, gate=gate, resolution_json=text_of(resolution), key=key)
+        return await self._ledgers.call(request, caller)
 
     async def send_to_session(
         self,
@@ -45,8 +47,10 @@ class Gates:
         caller: Caller = PLAIN,
     ) -> SignalResult:
         """Answers at a gate of the newest run of a session."""
-        run_id = await self._runs.newest(app, user, session)
-        return await self._ledger.send(run_id, gate, text_of(resolution), key, caller)
+        request = SendSignal(
+            gate=gate, app=app, user=user, session=session, resolution_json=text_of(resolution), key=key
+        )
+        return await self._ledgers.call(request, caller)
 
     async def find(self, run_id: str, gate: str) -> Gate | None:
-        return await self._ledger.find(run_id, gate)
+        return await self._ledgers.call(GetGate(run_id=run_id, gate=gate))

@@ -1,7 +1,7 @@
 """A node of Tape, as a program talks to its ledgers: one noun for each."""
 
 from tape.core.app import ANY, check_app
-from tape.core.ledgers import Ledgers
+from tape.operations.ledgers import Ledgers
 from tape.sdk.nouns.budgets import Budgets
 from tape.sdk.nouns.decisions import Decisions
 from tape.sdk.nouns.effects import Dispatch, Effects
@@ -24,13 +24,13 @@ class AsyncNode:
     def __init__(self, ledgers: Ledgers, app: str = ANY) -> None:
         self.app = check_app(app)
         self.events = Events(ledgers.events)
-        self.runs = Runs(ledgers.runs, ledgers.compactions)
-        self.decisions = Decisions(ledgers.decisions)
-        self.effects = Effects(ledgers.effects, app)
-        self.dispatch = Dispatch(ledgers.dispatch, app)
-        self.obligations = Obligations(ledgers.obligations, app)
-        self.gates = Gates(ledgers.gates, ledgers.runs)
-        self.timers = Timers(ledgers.timers, app)
-        self.budgets = Budgets(ledgers.budgets)
-        self.values = Values(ledgers.values)
-        self.sessions = Sessions(ledgers.sessions)
+        self.runs = Runs(ledgers)
+        self.decisions = Decisions(ledgers)
+        self.effects = Effects(ledgers, app)
+        self.dispatch = Dispatch(ledgers, app)
+        self.obligations = Obligations(ledgers, app)
+        self.gates = Gates(ledgers)
+        self.timers = Timers(ledgers, app)
+        self.budgets = Budgets(ledgers)
+        self.values = Values(ledgers)
+        self.sessions = Sessions(ledgers)

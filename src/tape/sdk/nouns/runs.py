@@ -7,17 +7,27 @@ from tape.core.caller import PLAIN, Caller
 from tape.core.claim import RUN_LEASE
 from tape.core.codec import JsonValue
 from tape.core.ids import RunId
-from tape.core.ledgers import CompactionLedger, RunLedger
-from tape.core.run_state import Compaction, Identity, Invocation, RunClaim, RunSpec, RunState, RunStatus
+from tape.core.run_state import Compaction, Identity, Invocation, RunClaim, RunState, RunStatus
+from tape.operations.ledgers import Ledgers
+from tape.operations.runs import (
+    BeginRun,
+    CompactRun,
+    EndRun,
+    FindNewestRun,
+    GetRun,
+    ListCompactableRuns,
+    ListRunsToRecover,
+    RenewRun,
+    TakeRun,
+)
 from tape.sdk.nouns.body import text_of
 
 
 class Runs:
     """Work that is begun once, done by one at a time, and ended for good."""
 
-    def __init__(self, ledger: RunLedger, compactions: CompactionLedger) -> None:
-        self._ledger = ledger
-        self._compactions = compactions
+    def __init__(self, ledgers: Ledgers) -> None:
+        self._ledgers = ledgers
 
     async def begin(
         self,
@@ -37,7 +47,7 @@ class Runs:
 
         Without an owner it waits for whoever takes it.
         """
-        order = RunSpec(
+        request = BeginRun(
             of=Invocation(app=app, user=user, session=session, invocation=invocation),
             owner=owner,
             lease=lease,
@@ -45,15 +55,15 @@ class Runs:
             scopes=tuple(scopes),
             labels=labels or {},
         )
-        return await self._ledger.begin(order, caller)
+        return await self._ledgers.call(request, caller)
 
     async def take(self, run_id: str, owner: str, lease: timedelta = RUN_LEASE, caller: Caller = PLAIN) -> RunClaim:
         """Leases a run to an owner, unless it has ended or somebody else holds it."""
-        return await self._ledger.take(run_id, owner, lease, caller)
+        return await self._ledgers.call(TakeRun(run_id=run_id, owner=owner, lease=lease), caller)
 
     async def heartbeat(self, run_id: str, attempt: int) -> RunState:
         """Renews a worker's lease, and tells it how its run is doing."""
-        return await self._ledger.heartbeat(run_id, attempt)
+        return await self._ledgers.call(RenewRun(run_id=run_id, attempt=attempt))
 
     async def end(
         self,
@@ -65,29 +75,30 @@ class Runs:
         caller: Caller = PLAIN,
     ) -> RunState:
         """Ends a run; what has ended for good stays as it is."""
-        return await self._ledger.end(run_id, RunStatus(status), text_of(detail), fence, caller)
+        request = EndRun(run_id=run_id, status=RunStatus(status), detail_json=text_of(detail), fence=fence)
+        return await self._ledgers.call(request, caller)
 
     async def cancel(self, run_id: str, detail: JsonValue = None, caller: Caller = PLAIN) -> RunState:
         """Ends a run for its worker, who hears of it with the next heartbeat."""
-        return await self._ledger.end(run_id, RunStatus.CANCELLED, text_of(detail), None, caller)
+        return await self.end(run_id, RunStatus.CANCELLED, detail, caller=caller)
 
     async def find(self, run_id: str) -> RunState:
-        return await self._ledger.find(run_id)
+        return await self._ledgers.call(GetRun(run_id=run_id))
 
     async def newest(self, app: str, user: str, session: str) -> RunId:
         """The run that was begun last in a session."""
-        return await self._ledger.newest(app, user, session)
+        return await self._ledgers.call(FindNewestRun(app=app, user=user, session=session))
 
     async def to_recover(
         self, app: str | None = None, limit: int = 100, now_ms: int | None = None
     ) -> Sequence[RunState]:
         """Runs that nobody works on and somebody should."""
-        return await self._ledger.to_recover(app, limit, now_ms)
+        return await self._ledgers.call(ListRunsToRecover(app=app, limit=limit, now_ms=now_ms))
 
     async def compactable(self, before_ms: int, limit: int = 100) -> Sequence[RunState]:
         """Runs that ended before a time and were never compacted, the oldest first."""
-        return await self._compactions.compactable(before_ms, limit)
+        return await self._ledgers.call(ListCompactableRuns(before_ms=before_ms, limit=limit))
 
     async def compact(self, run_id: str, caller: Caller = PLAIN) -> Compaction:
         """Lets go of what a settled run's decisions and effects said."""
-        return await self._compactions.compact(run_id, caller)
+        return await self._ledgers.call(CompactRun(run_id=run_id), caller)

@@ -6,16 +6,17 @@ from os import urandom
 from tape.core import codec
 from tape.core.caller import PLAIN, Caller
 from tape.core.codec import JsonValue
-from tape.core.ledgers import SessionLedger
 from tape.core.session import Session, SessionEvent, SessionId
+from tape.operations.ledgers import Ledgers
+from tape.operations.values import AppendEvent, CreateSession, DeleteSession, GetSession, ListSessions
 from tape.sdk.nouns.body import text_of
 
 
 class Sessions:
     """Conversations of users with applications."""
 
-    def __init__(self, ledger: SessionLedger) -> None:
-        self._ledger = ledger
+    def __init__(self, ledgers: Ledgers) -> None:
+        self._ledgers = ledgers
 
     async def create(
         self,
@@ -26,7 +27,9 @@ class Sessions:
         caller: Caller = PLAIN,
     ) -> Session:
         """The session of that name, or a new one with a name of its own."""
-        return await self._ledger.create(app, user, session, codec.encode(dict(state or {})), caller)
+        state_json = codec.encode(dict(state or {}))
+        request = CreateSession(app=app, user=user, session=session, state_json=state_json)
+        return await self._ledgers.call(request, caller)
 
     async def append(
         self,
@@ -49,16 +52,18 @@ class Sessions:
             content_json=text_of(content),
         )
         of = SessionId(app=app, user=user, session=session)
-        return await self._ledger.append(of, event, codec.encode(dict(state_delta or {})), caller)
+        delta = codec.encode(dict(state_delta or {}))
+        return await self._ledgers.call(AppendEvent(of=of, event=event, state_delta_json=delta), caller)
 
     async def find(self, app: str, user: str, session: str, max_events: int | None = None) -> Session:
         """The session with its events, or the newest so many of them."""
-        return await self._ledger.find(SessionId(app=app, user=user, session=session), max_events)
+        of = SessionId(app=app, user=user, session=session)
+        return await self._ledgers.call(GetSession(of=of, max_events=max_events))
 
     async def listed(self, app: str, user: str) -> Sequence[Session]:
         """A user's sessions without their events, the newest first."""
-        return await self._ledger.listed(app, user)
+        return await self._ledgers.call(ListSessions(app=app, user=user))
 
     async def delete(self, app: str, user: str, session: str, caller: Caller = PLAIN) -> bool:
         """Whether there was one."""
-        return await self._ledger.delete(SessionId(app=app, user=user, session=session), caller)
+        return await self._ledgers.call(DeleteSession(of=SessionId(app=app, user=user, session=session)), caller)

@@ -9,7 +9,7 @@ import grpc
 
 from tape.core.errors import UsageError
 from tape.core.event import Entry, Event
-from tape.core.ledgers import LedgerStreamOptions
+from tape.operations.ledgers import LedgerStreamOptions
 from tape.sdk.remote.channel import Channel
 from tape.sdk.remote.coming_back import ComingBack
 from tape.wire import tape_pb2 as pb

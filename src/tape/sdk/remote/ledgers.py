@@ -1,28 +1,57 @@
 """All ledgers of a server, as a program reaches them over a wire."""
 
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from tape.core.caller import PLAIN, Caller
+from tape.core.session import Session
+from tape.operations.operation import OperationRequest
+from tape.operations.values import GetSession
 from tape.sdk.remote.channel import Channel
-from tape.sdk.remote.effects import Decisions, Dispatch, Effects
 from tape.sdk.remote.events import Events
-from tape.sdk.remote.gates import Budgets, Gates, Timers
-from tape.sdk.remote.obligations import Obligations
-from tape.sdk.remote.runs import Runs
-from tape.sdk.remote.sessions import Sessions
-from tape.sdk.remote.values import Values
+from tape.sdk.remote.values import Watch
+from tape.wire.procedure import Procedure
+from tape.wire.procedures import BY_OPERATION
+
+R = TypeVar("R")
 
 
 class Ledgers:
-    """The same ledgers as a node in this process has."""
+    """The same operations as a node in this process has."""
 
     def __init__(self, channel: Channel) -> None:
         self.events = Events(channel)
-        self.runs = Runs(channel)
-        self.compactions = self.runs
-        self.decisions = Decisions(channel)
-        self.effects = Effects(channel)
-        self.dispatch = Dispatch(channel)
-        self.obligations = Obligations(channel)
-        self.gates = Gates(channel)
-        self.timers = Timers(channel)
-        self.budgets = Budgets(channel)
-        self.values = Values(channel)
-        self.sessions = Sessions(channel)
+        self._channel = channel
+
+    async def call(self, request: OperationRequest[R], caller: Caller = PLAIN) -> R:
+        result: Any = await self._call(BY_OPERATION[type(request)], request, caller)
+        if isinstance(request, GetSession):
+            result = await self._with_older_events(request, result)
+        answer: R = result
+        return answer
+
+    async def watch(self, namespace: str, key: str, from_version: int | None = None) -> Watch:
+        watch = Watch(self._channel, namespace, key, from_version)
+        await watch.open()
+        return watch
+
+    async def _call(self, carried: Procedure, request: OperationRequest[Any], caller: Caller) -> Any:
+        message = carried.encode(request)
+        if not carried.is_paged:
+            return carried.result.decode(await self._channel.call(carried.name, message, carried.response, caller))
+        answers = await self._channel.pages(carried.name, message, carried.response)
+        return [each for answer in answers for each in carried.result.decode(answer)]
+
+    async def _with_older_events(self, request: GetSession, session: Session) -> Session:
+        """The session with all events that were requested: one answer carries only the newest that fit."""
+        carried, count = BY_OPERATION[GetSession], session.event_count
+        wanted = count if request.max_events is None else min(request.max_events, count)
+        before = count - len(session.events) + 1
+        while len(session.events) < wanted:
+            page = GetSession(of=request.of, max_events=wanted - len(session.events), before=before)
+            older: Session = await self._call(carried, page, PLAIN)
+            if not older.events:
+                break
+            before -= len(older.events)
+            session = replace(session, events=(*older.events, *session.events))
+        return session

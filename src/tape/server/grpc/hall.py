@@ -49,8 +49,3 @@ def bounded(limit: int, usual: int) -> int:
 def span(milliseconds: int, usual: timedelta) -> timedelta:
     """A lease; 0 is the usual one."""
     return duration(milliseconds) if milliseconds else usual
-
-
-def moment(now_ms: int) -> int | None:
-    """A time; 0 is now, by the store's own clock."""
-    return now_ms or None

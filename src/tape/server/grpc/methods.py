@@ -1,7 +1,8 @@
 """Every procedure by its name, as the .proto has them, and what is around each: its request, its caller, its errors."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any, Final
 
@@ -9,33 +10,19 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
+from tape.core.caller import Caller
 from tape.core.errors import UsageError
-from tape.server.grpc import (
-    budgets,
-    decisions,
-    dispatch,
-    effects,
-    events,
-    gates,
-    obligations,
-    reactions,
-    runs,
-    sessions,
-    streams,
-    tasks,
-    timers,
-    values,
-)
+from tape.core.ids import RunId
+from tape.server.grpc import events, reactions, streams, tasks
 from tape.server.grpc.caller import caller_of
 from tape.server.grpc.hall import Hall
 from tape.server.grpc.refusal import refuse, status_of
 from tape.wire import tape_pb2 as pb
+from tape.wire.procedures import PROCEDURES, procedure_of
 
 SERVICE: Final = pb.DESCRIPTOR.services_by_name["Tape"]
-ROOMS: Final[tuple[ModuleType, ...]] = (
-    runs, decisions, effects, dispatch, obligations, budgets, gates, timers, values, sessions, events, reactions,
-    tasks, streams,
-)  # fmt: skip
+MODULES: Final[tuple[ModuleType, ...]] = (events, reactions, tasks, streams)
+CARRIED: Final = frozenset(each.name for each in PROCEDURES)
 
 METHOD: Final = "gRPC"
 OK: Final = "OK"
@@ -51,11 +38,30 @@ def handlers(hall: Hall) -> Mapping[str, Any]:
 
 
 def procedure(name: str) -> Handler:
-    """The function of a procedure: the same words, in the room it belongs to."""
+    """The function of a procedure: one for all that carry operations, or one of the same name."""
+    if name in CARRIED:
+        return partial(_call, name)
     word = _WORD_START.sub("_", name).lower()
-    found: list[Handler] = [getattr(room, word) for room in ROOMS if hasattr(room, word)]
+    found: list[Handler] = [getattr(module, word) for module in MODULES if hasattr(module, word)]
     (handler,) = found
     return handler
+
+
+async def _call(name: str, hall: Hall, message: Message, caller: Caller) -> Message:
+    """Runs the operation that a procedure carries."""
+    carried = procedure_of(name, message)
+    result = await hall.ledgers.call(carried.decode(message), caller)
+    response = carried.respond(result, message)
+    await _number(hall, [response] if isinstance(response, pb.RunState) else getattr(response, "runs", ()))
+    return response
+
+
+async def _number(hall: Hall, runs: Sequence[pb.RunState]) -> None:
+    """Adds the next seq to runs that have none: a run's state does not know it."""
+    unknown = [run for run in runs if not run.seq_cursor]
+    heads = await hall.heads([RunId(run.run_id) for run in unknown]) if unknown else {}
+    for run in unknown:
+        run.seq_cursor = heads[RunId(run.run_id)].last_seq + 1
 
 
 def _handler(hall: Hall, method: Any) -> Any:

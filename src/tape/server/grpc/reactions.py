@@ -2,9 +2,9 @@
 
 from tape.core.caller import Caller
 from tape.server.grpc.hall import Hall
-from tape.server.grpc.pages import page
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.tasks import asked, recorded
+from tape.wire.pages import page
 
 
 async def register_reaction(hall: Hall, request: pb.Reaction, caller: Caller) -> pb.Reaction:

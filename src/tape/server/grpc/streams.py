@@ -10,8 +10,8 @@ from tape.bus.journal import Journal
 from tape.bus.stream import StreamReader
 from tape.core.event import Entry, check_run_id
 from tape.core.ids import RunId
-from tape.core.ledgers import Watching
 from tape.core.value import ValueChange
+from tape.operations.ledgers import Watching
 from tape.server.grpc.batches import BLOCK
 from tape.server.grpc.hall import Hall, bounded
 from tape.server.grpc.replay import Blocks, Deliver

@@ -7,7 +7,9 @@ from tape.core.caller import Caller
 from tape.core.diff import DiffRow
 from tape.core.errors import UsageError
 from tape.core.event import Entry, check_run_id
-from tape.core.ledger_diff import LedgerRow, compare_actions, read_actions
+from tape.core.ledger_diff import LedgerRow, compare_actions
+from tape.operations.gates import SendSignal
+from tape.operations.run_actions import read_actions
 from tape.runs.ledgers import Ledgers
 from tape.server.http.request import Request
 from tape.server.http.response import Response
@@ -38,9 +40,12 @@ def ledgers_of(node: Node) -> Ledgers:
 async def signal_run(request: Request, node: Node) -> Response:
     """ResponseSpec at a gate; a run that waits there may go on."""
     signal: NewSignal = parse_body(await request.json(), NewSignal) if request.is_unread else NewSignal()
-    sent = await ledgers_of(node).gates.send(
-        request.values["run_id"], request.values["gate"], codec.encode(signal.resolution),
-        request.header("idempotency-key"), Caller(trace=request.trace),
+    sent = await ledgers_of(node).call(
+        SendSignal(
+            run_id=request.values["run_id"], gate=request.values["gate"],
+            resolution_json=codec.encode(signal.resolution), key=request.header("idempotency-key"),
+        ),
+        Caller(trace=request.trace),
     )  # fmt: skip
     status = None if sent.run_status is None else sent.run_status.value
     return Response.json(SentSignal(accepted=sent.is_accepted, run_id=sent.run_id, run_status=status))

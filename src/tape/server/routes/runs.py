@@ -10,6 +10,7 @@ from tape.core.event import check_run_id
 from tape.core.fork_policy import EffectPolicy
 from tape.core.ids import RunId
 from tape.core.run import RunMeta, RunRecord
+from tape.operations.runs import GetRun
 from tape.runs.cancellation import cancel, is_begun
 from tape.runs.forks import ForkSpec
 from tape.server.http.errors import ServerUnavailable
@@ -92,7 +93,7 @@ async def _ledger(node: Node, run_id: RunId) -> LedgerRun | None:
     """The ledger of a run that was begun; a run that was only opened has none."""
     if node.ledgers is None or not await is_begun(node.ledgers, run_id):
         return None
-    run, unmet = await node.ledgers.runs.find(run_id), await node.ledgers.obligations.unmet(run_id)
+    run, unmet = await node.ledgers.call(GetRun(run_id=run_id)), await node.ledgers.obligations.unmet(run_id)
     return msgspec.convert({**run.summary, "obligations": [each.summary for each in unmet]}, LedgerRun)
 
 

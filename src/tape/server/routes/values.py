@@ -7,7 +7,8 @@ from tape.core import codec
 from tape.core.caller import Caller
 from tape.core.errors import NotFound, UsageError, quoted
 from tape.core.value import Value
-from tape.core.value_history import history
+from tape.operations.value_history import history
+from tape.operations.values import DeleteValue, GetValue, ListValues, WriteValue
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
@@ -23,7 +24,7 @@ _TAG: Final = re.compile(r'"?([0-9]{1,18})"?')
 
 async def get_value(request: Request, node: Node) -> Response:
     """The newest version; 404 for a deleted value."""
-    found = await ledgers_of(node).values.find(*_names(request))
+    found = await ledgers_of(node).call(GetValue(**_names(request)))
     if found.deleted:
         raise _missing(found)
     return _answer(found)
@@ -33,40 +34,42 @@ async def put_value(request: Request, node: Node) -> Response:
     """Writes the next version; with `If-Match` only over the version that the caller has read."""
     new: NewValue = parse_body(await request.json(), NewValue)
     writer = new.writer or request.header("x-client-id") or ""
-    written = await ledgers_of(node).values.write(
-        *_names(request), codec.encode(new.value), _expected_version(request), writer,
-        request.header("idempotency-key"), Caller(trace=request.trace),
+    write = WriteValue(
+        **_names(request), value_json=codec.encode(new.value), if_version=_expected_version(request), writer=writer,
+        call_key=request.header("idempotency-key"),
     )  # fmt: skip
+    written = await ledgers_of(node).call(write, Caller(trace=request.trace))
     return _answer(written)
 
 
 async def delete_value(request: Request, node: Node) -> Response:
     """Writes a tombstone, which is a version too; 404 for a value that never existed."""
-    tombstone = await ledgers_of(node).values.delete(
-        *_names(request), _expected_version(request), request.header("x-client-id") or "",
-        request.header("idempotency-key"), Caller(trace=request.trace),
+    delete = DeleteValue(
+        **_names(request), if_version=_expected_version(request), writer=request.header("x-client-id") or "",
+        call_key=request.header("idempotency-key"),
     )  # fmt: skip
+    tombstone = (await ledgers_of(node).call(delete, Caller(trace=request.trace))).value
     if tombstone.version == 0:
         raise _missing(tombstone)
     return _answer(tombstone)
 
 
 async def list_values(request: Request, node: Node) -> Response:
-    found = await ledgers_of(node).values.listed(request.values["namespace"])
+    found = await ledgers_of(node).call(ListValues(namespace=request.values["namespace"]))
     return Response.json(KnownValues(values=[_known(value) for value in found]))
 
 
 async def value_history(request: Request, node: Node) -> Response:
     """The newest versions in ascending order, each with the version before it."""
-    changes = await history(ledgers_of(node).values, *_names(request), limit_of(request, DEFAULT_LIMIT))
+    changes = await history(ledgers_of(node), **_names(request), limit=limit_of(request, DEFAULT_LIMIT))
     if not changes:
         raise NotFound("there never was such a value")
     versions = [ValueVersion(**_fields(each.value), prev_version=each.prev_version) for each in changes]
     return Response.json(ValueVersions(versions=versions))
 
 
-def _names(request: Request) -> tuple[str, str]:
-    return request.values["namespace"], request.values["key"]
+def _names(request: Request) -> dict[str, str]:
+    return {name: request.values[name] for name in ("namespace", "key")}
 
 
 def _expected_version(request: Request) -> int | None:

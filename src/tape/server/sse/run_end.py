@@ -7,6 +7,7 @@ from tape.core.errors import NotFound
 from tape.core.ids import RunId
 from tape.core.ports import RunDirectory
 from tape.core.run import RunActivity
+from tape.operations.runs import GetRun
 from tape.runs.ledgers import Ledgers
 from tape.wire.frames import RunEnd
 
@@ -31,5 +32,5 @@ class RunEndFrames:
         """The state in the run's ledger; a run without one is complete here, even if it has been opened again."""
         if self._ledgers is not None:
             with suppress(NotFound):  # a run that was only opened has no ledger
-                return (await self._ledgers.runs.find(run_id)).status
+                return (await self._ledgers.call(GetRun(run_id=run_id))).status
         return RunActivity.COMPLETE

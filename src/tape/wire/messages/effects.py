@@ -3,16 +3,13 @@
 from typing import Final
 
 from tape.core.decision import Decision
-from tape.core.effect import Compensation, Effect, EffectSpec, Observation
+from tape.core.effect import Compensation, Effect
 from tape.core.obligation import Obligation
 from tape.wire import tape_pb2 as pb
 from tape.wire.message_mapping import MessageMapping
 
 DECISION: Final = MessageMapping(Decision, pb.DecisionRecord)
-DECIDED: Final = MessageMapping(Decision, pb.RecordDecisionRequest)
 COMPENSATION: Final = MessageMapping(Compensation, pb.Compensation)
-REGISTERED: Final = MessageMapping(Compensation, pb.RegisterCompensationRequest)
-ORDER: Final = MessageMapping(EffectSpec, pb.BeginEffectRequest, {"tool": "tool_name"})
 EFFECT: Final = MessageMapping(
     Effect,
     pb.EffectRecord,
@@ -25,7 +22,6 @@ EFFECT: Final = MessageMapping(
         }
     },
 )
-OBSERVATION: Final = MessageMapping(Observation, pb.RecordExternalObservationRequest)
 OBLIGATION: Final = MessageMapping(
     Obligation,
     pb.ObligationRecord,

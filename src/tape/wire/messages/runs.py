@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tape.core.run_state import Compaction, RunClaim, RunSpec, RunState
+from tape.core.run_state import Compaction, RunClaim, RunState
 from tape.wire import tape_pb2 as pb
 from tape.wire.message_mapping import NO_NAMES, MessageMapping, build, number
 
@@ -19,12 +19,6 @@ RUN: Final = MessageMapping(
     pb.RunState,
     {"lease_ms": "lease_ttl_ms"},
     {"of": NAMES_OF_RUN, "claim": LEASE, "identity": NO_NAMES},
-)
-ORDER: Final = MessageMapping(
-    RunSpec,
-    pb.BeginRunRequest,
-    {"owner": "lease_owner", "lease": "lease_ttl_ms"},
-    {"of": NAMES_OF_RUN, "identity": NO_NAMES},
 )
 COMPACTION: Final = MessageMapping(Compaction, pb.CompactionReport)
 

@@ -1,0 +1,164 @@
+"""Operations of decisions and effects: an effect is recorded before it is done, and its outcome once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from tape.core.claim import WORK_LEASE
+from tape.core.decision import Decision
+from tape.core.effect import Effect, EffectClaim, EffectSpec, EffectStatus, Observation
+from tape.operations.operation import Access, Operation, OperationRequest, Repeat, Scope, Shape
+
+LIMIT: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordDecision(Decision, OperationRequest[Decision]):
+    """Records the decision at an index of a run; the first one recorded stays."""
+
+    fence: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetDecision(OperationRequest[Decision | None]):
+    """The decision at an index of a run."""
+
+    run_id: str
+    decision_index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListDecisions(OperationRequest[Sequence[Decision]]):
+    """All decisions of a run, in order."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginEffect(EffectSpec, OperationRequest[Effect]):
+    """Records the intent of an effect; returns it as it is now if it exists."""
+
+    fence: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompleteEffect(OperationRequest[Effect]):
+    """Records the outcome of a pending effect; an effect that has one keeps it."""
+
+    run_id: str
+    idempotency_key: str
+    status: EffectStatus
+    response_json: str = ""
+    error_json: str = ""
+    fence: int | None = None
+
+    names = ("idempotency_key",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconcileEffect(OperationRequest[Effect]):
+    """Records the real outcome of an effect in doubt; a known outcome stays."""
+
+    run_id: str
+    idempotency_key: str
+    status: EffectStatus
+    response_json: str = ""
+    error_json: str = ""
+
+    names = ("idempotency_key",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetEffect(OperationRequest[Effect | None]):
+    """An effect of a run."""
+
+    run_id: str
+    idempotency_key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListEffects(OperationRequest[Sequence[Effect]]):
+    """All effects of a run, in the order they began."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListPendingEffects(OperationRequest[Sequence[Effect]]):
+    """Effects to check: unknown ones, and inline ones that are pending for longer than a time; both without a flag."""
+
+    older_than_ms: int = 0
+    limit: int = LIMIT
+    include_pending: bool = False
+    include_unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListEffectsToDispatch(OperationRequest[Sequence[Effect]]):
+    """Effects that wait for a dispatcher of an app, for one connector or all, the longest due first."""
+
+    connector: str = ""
+    limit: int = LIMIT
+    now_ms: int | None = None
+    app: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimEffectDispatch(OperationRequest[EffectClaim]):
+    """Leases an effect to a dispatcher of its app; a caller that does not get it sees the owner."""
+
+    run_id: str
+    idempotency_key: str
+    owner: str
+    lease: timedelta = WORK_LEASE
+    app: str = ""
+
+    names = ("idempotency_key",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordDispatchAttempt(OperationRequest[Effect]):
+    """Records a failed dispatch; without a next time the outcome is unknown. Attempt 0 is the newest one."""
+
+    run_id: str
+    idempotency_key: str
+    attempt: int = 0
+    error: str = ""
+    next_dispatch_at_ms: int = 0
+
+    names = ("idempotency_key",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordExternalObservation(Observation, OperationRequest[Effect]):
+    """Records what a check outside has shown about an effect."""
+
+    run_id: str
+    idempotency_key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoubtSilentDispatches(OperationRequest[Sequence[Effect]]):
+    """Marks non-idempotent effects whose dispatcher has lost its lease as in doubt."""
+
+    limit: int = LIMIT
+    now_ms: int | None = None
+
+
+OPERATIONS: Final = (
+    Operation("decision.record", RecordDecision, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("decision.get", GetDecision, Access.READ, Scope.RUN, Repeat.SAFE),
+    Operation("decision.list", ListDecisions, Access.READ, Scope.RUN, Repeat.SAFE, Shape.PAGE),
+    Operation("effect.begin", BeginEffect, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("effect.complete", CompleteEffect, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("effect.reconcile", ReconcileEffect, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("effect.get", GetEffect, Access.READ, Scope.RUN, Repeat.SAFE),
+    Operation("effect.list", ListEffects, Access.READ, Scope.RUN, Repeat.SAFE, Shape.PAGE),
+    Operation("effect.pending", ListPendingEffects, Access.READ, Scope.NODE, Repeat.SAFE),
+    Operation("effect.to-dispatch", ListEffectsToDispatch, Access.READ, Scope.NODE, Repeat.SAFE),
+    Operation("effect.claim", ClaimEffectDispatch, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("effect.attempt", RecordDispatchAttempt, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("effect.observe", RecordExternalObservation, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("effect.doubt-silent", DoubtSilentDispatches, Access.WRITE, Scope.NODE, Repeat.AGAIN),
+)

@@ -1,0 +1,135 @@
+"""Operations of gates and timers: a run waits for a signal, or has work at a time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from tape.core.claim import WORK_LEASE
+from tape.core.errors import UsageError
+from tape.core.event import check_run_id
+from tape.core.gate import Gate, SignalResult, WaitResult
+from tape.core.text import check_body, check_count, check_name
+from tape.core.timer import Timer, TimerClaim
+from tape.operations.operation import Access, Operation, OperationRequest, Repeat, Scope
+
+LIMIT: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitSignal(OperationRequest[WaitResult]):
+    """The signal for a run's n-th wait at a gate; without one the run is parked."""
+
+    run_id: str
+    gate: str
+    index: int = 0
+    context_json: str = ""
+    fence: int | None = None
+
+    names = ("gate",)
+
+    def __post_init__(self) -> None:
+        OperationRequest.__post_init__(self)
+        check_count("index", self.index)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendSignal(OperationRequest[SignalResult]):
+    """Sends a signal to a gate of a run, or of the newest run of a session; with a key, once."""
+
+    gate: str
+    run_id: str = ""
+    resolution_json: str = ""
+    key: str | None = None
+    app: str = ""
+    user: str = ""
+    session: str = ""
+
+    def __post_init__(self) -> None:
+        check_name("gate", self.gate)
+        check_body("resolution_json", self.resolution_json)
+        if self.run_id or not self.app:
+            check_run_id(self.run_id)
+        if self.run_id and self.app:
+            raise UsageError("a signal is for a run or for the newest run of a session, not for both")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetGate(OperationRequest[Gate | None]):
+    """A gate of a run, with the signals sent to it."""
+
+    run_id: str
+    gate: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetTimer(OperationRequest[Timer]):
+    """Sets a timer, or changes it, for the workers of an app; without an id it gets one."""
+
+    run_id: str
+    fire_at_ms: int
+    timer_id: str = ""
+    kind: str = ""
+    payload_json: str = ""
+    app: str = ""
+
+    def __post_init__(self) -> None:
+        OperationRequest.__post_init__(self)
+        check_name("timer_id", self.timer_id, may_be_empty=True)
+        check_name("kind", self.kind, may_be_empty=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelTimer(OperationRequest[bool]):
+    """Cancels a timer; whether there was one."""
+
+    run_id: str
+    timer_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListDueTimers(OperationRequest[Sequence[Timer]]):
+    """Timers that are due and not claimed, the longest due first; with `claim`, they are leased to the owner.
+
+    With an app and kinds, only those that such a worker can serve. Timers that are claimed without an owner are fired.
+    """
+
+    limit: int = LIMIT
+    now_ms: int | None = None
+    app: str = ""
+    kinds: tuple[str, ...] | None = None
+    claim: bool = False
+    claimer: str = ""
+    lease: timedelta = WORK_LEASE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimTimer(OperationRequest[TimerClaim]):
+    """Leases a due timer to a handler of its app."""
+
+    run_id: str
+    timer_id: str
+    owner: str
+    lease: timedelta = WORK_LEASE
+    app: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FireTimer(OperationRequest[Timer]):
+    """Confirms that a timer was handled."""
+
+    run_id: str
+    timer_id: str
+    attempt: int
+
+
+OPERATIONS: Final = (
+    Operation("gate.wait", AwaitSignal, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("gate.send", SendSignal, Access.WRITE, Scope.RUN, Repeat.KEYED),
+    Operation("gate.get", GetGate, Access.READ, Scope.RUN, Repeat.SAFE),
+    Operation("timer.set", SetTimer, Access.WRITE, Scope.RUN, Repeat.AGAIN),
+    Operation("timer.cancel", CancelTimer, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("timer.due", ListDueTimers, Access.WRITE, Scope.NODE, Repeat.AGAIN),
+    Operation("timer.claim", ClaimTimer, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("timer.fire", FireTimer, Access.WRITE, Scope.RUN, Repeat.SAME),
+)

@@ -1,0 +1,131 @@
+"""Operations of values and sessions: each write of a value is a version; a session's event is appended once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tape.core.errors import UsageError
+from tape.core.session import Session, SessionEvent, SessionId
+from tape.core.text import check_name
+from tape.core.value import Deletion, Value
+from tape.operations.operation import Access, Operation, OperationRequest, Repeat, Scope, Shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfValue:
+    """The base of requests that name a value."""
+
+    namespace: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteValue(OfValue, OperationRequest[Value]):
+    """Writes the next version; with `if_version`, only over that one (0: over none). With `call_key`, once."""
+
+    value_json: str
+    if_version: int | None = None
+    writer: str = ""
+    call_key: str | None = None
+
+    names = ("namespace", "key")
+
+    def __post_init__(self) -> None:
+        OperationRequest.__post_init__(self)
+        check_version(self.if_version)
+        check_name("writer", self.writer, may_be_empty=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteValue(OfValue, OperationRequest[Deletion]):
+    """Writes a deletion; a value that does not exist stays as it is."""
+
+    if_version: int | None = None
+    writer: str = ""
+    call_key: str | None = None
+
+    names = ("namespace", "key")
+
+    def __post_init__(self) -> None:
+        OperationRequest.__post_init__(self)
+        check_version(self.if_version)
+        check_name("writer", self.writer, may_be_empty=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetValue(OfValue, OperationRequest[Value]):
+    """The newest version; `deleted` if there is no value, with version 0 if there never was one."""
+
+    names = ("namespace", "key")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListValues(OperationRequest[Sequence[Value]]):
+    """The values of a namespace, by key."""
+
+    namespace: str
+    names = ("namespace",)
+
+
+def check_version(if_version: int | None) -> None:
+    if if_version is not None and (type(if_version) is not int or if_version < 0):
+        raise UsageError("if_version is a version, 0 for none, or left out")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSession(OperationRequest[Session]):
+    """The session of that name; without a name, a new one."""
+
+    app: str
+    user: str
+    session: str = ""
+    state_json: str = "{}"
+
+    names = ("app", "user")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendEvent(OperationRequest[Session]):
+    """Appends an event to a session, once per id, and merges its change into the state."""
+
+    of: SessionId
+    event: SessionEvent
+    state_delta_json: str = "{}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetSession(OperationRequest[Session]):
+    """A session with its events: all that are kept, or the newest ones up to a limit, before an event's number."""
+
+    of: SessionId
+    max_events: int | None = None
+    before: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListSessions(OperationRequest[Sequence[Session]]):
+    """A user's sessions without their events, newest first."""
+
+    app: str
+    user: str
+    names = ("app",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteSession(OperationRequest[bool]):
+    """Deletes a session; whether there was one."""
+
+    of: SessionId
+
+
+OPERATIONS: Final = (
+    Operation("value.write", WriteValue, Access.WRITE, Scope.SUBJECT, Repeat.KEYED),
+    Operation("value.delete", DeleteValue, Access.WRITE, Scope.SUBJECT, Repeat.KEYED),
+    Operation("value.get", GetValue, Access.READ, Scope.SUBJECT, Repeat.SAFE),
+    Operation("value.list", ListValues, Access.READ, Scope.SUBJECT, Repeat.SAFE, Shape.PAGE),
+    Operation("session.create", CreateSession, Access.WRITE, Scope.NODE, Repeat.SAME),
+    Operation("session.append", AppendEvent, Access.WRITE, Scope.NODE, Repeat.SAME),
+    Operation("session.get", GetSession, Access.READ, Scope.NODE, Repeat.SAFE),
+    Operation("session.list", ListSessions, Access.READ, Scope.NODE, Repeat.SAFE, Shape.PAGE),
+    Operation("session.delete", DeleteSession, Access.WRITE, Scope.NODE, Repeat.SAME),
+)
