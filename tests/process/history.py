@@ -100,7 +100,9 @@ class History(NamedTuple):
 
 
 def rows(place: Path | str) -> list[Row]:
-    """The journal of a file or a database without writers."""
+    """The journal of a file or a database without writers; a file that was cut before its first commit has none."""
+    if isinstance(place, Path) and not fetch(place, "SELECT 1 FROM sqlite_master WHERE name = 'tape_journal'"):
+        return []
     found = fetch(place, "SELECT global_seq, run_id, seq, event_id FROM tape_journal ORDER BY global_seq")
     return [Row._make(row) for row in found]
 
