@@ -40,9 +40,17 @@ T = TypeVar("T")
 
 
 def open_store(
-    url: str, *, unsafe_durability: bool = False, listen_url: str | None = None, keep_per_run: int | None = None
+    url: str,
+    *,
+    unsafe_durability: bool = False,
+    listen_url: str | None = None,
+    keep_per_run: int | None = None,
+    must_exist: bool = False,
 ) -> AbstractAsyncContextManager[Store]:
-    """The store at a URL; `keep_per_run` limits the entries that a bounded store keeps of a run."""
+    """The store at a URL; `keep_per_run` limits the entries that a bounded store keeps of a run.
+
+    A store that does not exist is created; one that `must_exist` raises MissingStore instead.
+    """
     if keep_per_run is not None and not 1 <= keep_per_run <= MAX_KEPT:
         raise UsageError(f"a run keeps 1 to {MAX_KEPT:,} events, not {keep_per_run}")
     match _scheme(url):
@@ -50,18 +58,18 @@ def open_store(
             from tape.store.sqlite.location import Location
             from tape.store.sqlite.store import open_store as open_sqlite
 
-            return open_sqlite(Location.parse(url, unsafe_durability).keeping(keep_per_run))
+            return open_sqlite(Location.parse(url, unsafe_durability).keeping(keep_per_run), must_exist=must_exist)
         case "postgresql" | "postgres":
             need("asyncpg", "postgres")
             from tape.store.postgres.store import open_store as open_postgres
 
-            return open_postgres(url, listen_url=listen_url, unsafe_durability=unsafe_durability)
+            return open_postgres(url, listen_url=listen_url, unsafe_durability=unsafe_durability, must_exist=must_exist)
         case "redis" | "rediss":
             need("redis", "redis")
             from tape.store.redis.location import Location as RedisLocation
             from tape.store.redis.store import open_store as open_redis
 
-            return open_redis(RedisLocation.parse(url).keeping(keep_per_run))
+            return open_redis(RedisLocation.parse(url).keeping(keep_per_run), must_exist=must_exist)
         case scheme:
             known = "sqlite:///file.db, postgresql://…, redis://… or memory://"
             raise UsageError(f"a store is {known}, not {quoted(scheme or url)}")
@@ -84,18 +92,29 @@ def need(driver: str, extra: str) -> None:
 
 
 @asynccontextmanager
-async def open_journal(url: str | None = None, *, unsafe_durability: bool = False) -> AsyncIterator[Journal]:
-    """The journal at a URL, or at TAPE_STORE; acknowledged events are on disk before it closes."""
+async def open_journal(
+    url: str | None = None, *, unsafe_durability: bool = False, must_exist: bool = False
+) -> AsyncIterator[Journal]:
+    """The journal at a URL, or at TAPE_STORE; acknowledged events are on disk before it closes.
+
+    A journal that does not exist is created; one that `must_exist` raises MissingStore instead.
+    """
     settings = Settings.read(os.environ)
-    unsafe_durability = unsafe_durability or settings.unsafe_durability
-    opened = open_store(url or settings.store, unsafe_durability=unsafe_durability, listen_url=settings.listen_url)
+    opened = open_store(
+        url or settings.store,
+        unsafe_durability=unsafe_durability or settings.unsafe_durability,
+        listen_url=settings.listen_url,
+        must_exist=must_exist,
+    )
     cold = lake_behind(url or settings.store, settings.lake_folder)
     async with opened as store, run_journal(store, cold=cold) as journal:
         yield journal
 
 
 @asynccontextmanager
-async def open_backend(url: str, keep_per_run: int | None = None, lake: Path | None = None) -> AsyncIterator[Backend]:
+async def open_backend(
+    url: str, keep_per_run: int | None = None, lake: Path | None = None, *, must_exist: bool = False
+) -> AsyncIterator[Backend]:
     """A store with its journal, and with the lake behind it, by default TAPE_LAKE.
 
     The tail never holds more than a run keeps.
@@ -106,6 +125,7 @@ async def open_backend(url: str, keep_per_run: int | None = None, lake: Path | N
         unsafe_durability=settings.unsafe_durability,
         listen_url=settings.listen_url,
         keep_per_run=keep_per_run,
+        must_exist=must_exist,
     )
     cold = lake_behind(url, lake or settings.lake_folder)
     async with opened as store, run_journal(store, min(ENTRIES, keep_per_run or ENTRIES), cold) as journal:
@@ -113,10 +133,11 @@ async def open_backend(url: str, keep_per_run: int | None = None, lake: Path | N
 
 
 @asynccontextmanager
-async def aconnect(url: str | None = None) -> AsyncIterator["AsyncNode"]:
+async def aconnect(url: str | None = None, *, must_exist: bool = False) -> AsyncIterator["AsyncNode"]:
     """The ledgers at a URL: of the server at tape://host:port, or of a store in this process.
 
-    Without a URL it is TAPE_URL; if only TAPE_STORE is set, that; else the server at tape://localhost:7878.
+    Without a URL it is TAPE_URL; if only TAPE_STORE is set, that; else the server at tape://localhost:7878. A store
+    that does not exist is created; one that `must_exist` raises MissingStore instead.
     """
     from tape.runs.ledgers import Ledgers
     from tape.sdk.nouns.node import AsyncNode
@@ -129,7 +150,7 @@ async def aconnect(url: str | None = None) -> AsyncIterator["AsyncNode"]:
         async with reached(place, settings.app) as node:
             yield node
         return
-    async with open_backend(place) as backend:
+    async with open_backend(place, must_exist=must_exist) as backend:
         ledgers = Ledgers(backend.store, backend.journal)
         await ledgers.check()
         yield AsyncNode(ledgers, settings.app)

@@ -151,6 +151,7 @@ def test_a_sync_that_follows_goes_on_after_postgres_was_killed(
     def has_synced(count: int) -> bool:
         return (tmp_path / "stdout").read_text().count("\n") >= count
 
+    publish(url, tmp_path, 1)
     postgres_server.kill_hard()
     try:
         command = start("lake", "sync", "--follow", "--json", "--store", url, "--lake", str(tmp_path / "lake"))
@@ -159,7 +160,6 @@ def test_a_sync_that_follows_goes_on_after_postgres_was_killed(
         )
     finally:
         postgres_server.restart()
-    publish(url, tmp_path, 1)
     command.waits(lambda: has_synced(1), "the first step is taken")
     postgres_server.kill_hard()
     command.waits(lambda: command.logged("store.unavailable", "lake sync") > 1, "it logs it again")

@@ -55,36 +55,34 @@ class Choices:
         url, is_unsafe = self.location()
         return Location.parse(url, is_unsafe).path if urlsplit(url).scheme == "sqlite" else None
 
-    def check_exists(self) -> None:
-        """Refuses a store that opening it would create: an empty journal has no faults."""
-        from tape.core.errors import NotFound
+    async def check_exists(self) -> None:
+        """Raises MissingStore if there is no store."""
+        async with self.open_store(must_exist=True):
+            return
 
-        path = self.file()
-        if path is not None and not path.exists():
-            raise NotFound(f"there is no journal at {str(path)!r}")
-
-    def open_journal(self) -> AbstractAsyncContextManager[Journal]:
+    def open_journal(self, *, must_exist: bool = False) -> AbstractAsyncContextManager[Journal]:
         from tape import compose
 
         url, is_unsafe = self.location()
-        return compose.open_journal(url, unsafe_durability=is_unsafe)
+        return compose.open_journal(url, unsafe_durability=is_unsafe, must_exist=must_exist)
 
     def has_ledgers(self) -> bool:
         from urllib.parse import urlsplit
 
         return urlsplit(self.location()[0]).scheme not in ("redis", "rediss")
 
-    def open_node(self) -> AbstractAsyncContextManager[AsyncNode]:
+    def open_node(self, *, must_exist: bool = False) -> AbstractAsyncContextManager[AsyncNode]:
         """The ledgers, here or at a server."""
         from tape import compose
 
-        return compose.aconnect(self.location()[0])
+        return compose.aconnect(self.location()[0], must_exist=must_exist)
 
-    def open_store(self) -> AbstractAsyncContextManager[Store]:
+    def open_store(self, *, must_exist: bool = False) -> AbstractAsyncContextManager[Store]:
+        """The store; a command that creates nothing in it says that it `must_exist`."""
         from tape import compose
 
         url, is_unsafe = self.location()
-        return compose.open_store(url, unsafe_durability=is_unsafe)
+        return compose.open_store(url, unsafe_durability=is_unsafe, must_exist=must_exist)
 
 
 def run(main: Callable[[], Awaitable[T]]) -> T:

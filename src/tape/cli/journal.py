@@ -43,8 +43,7 @@ def verify(choices: Choices) -> int:
 async def _verify(choices: Choices) -> int:
     from tape.core.errors import Corrupt
 
-    choices.check_exists()
-    async with choices.open_store() as store:
+    async with choices.open_store(must_exist=True) as store:
         faults = await audit(store, write_fault_json if choices.is_json else write_fault)
         bounds = await store.journal.bounds()
         terms = await store.journal.terms()
@@ -76,9 +75,8 @@ async def _archive(choices: Choices, keep: timedelta) -> None:
     from tape.lake.log import DeltaLog
 
     check_durable(choices.location()[0])
-    choices.check_exists()
     before_ms = int(time() * 1000) - keep // timedelta(milliseconds=1)
-    async with choices.open_store() as store:
+    async with choices.open_store(must_exist=True) as store:
         before = await store.journal.bounds()
         bounds = await let_go(store, DeltaLog(choices.lake_folder() / TABLE), before_ms, _show_compared)
     _sum_up_archive(before, bounds, is_json=choices.is_json)

@@ -71,7 +71,7 @@ async def _tail(choices: Choices, view: View) -> None:
     from tape.core.errors import BrokerOverflowError
 
     show = _show_json if choices.is_json else Lines().show
-    async with choices.open_journal() as journal:
+    async with choices.open_journal(must_exist=True) as journal:
         try:
             start = await view.first(journal) if view.start is None else view.start
             shown = await _show(view.stream(journal, start), show)

@@ -77,13 +77,13 @@ def replay(choices: Choices, task_ids: tuple[str, ...], reaction_id: str | None,
 
 
 async def _listed(choices: Choices, reaction_id: str, status: int, limit: int) -> list[Task]:
-    async with choices.open_store() as store:
+    async with choices.open_store(must_exist=True) as store:
         return list(await store.tasks.listed(reaction_id=reaction_id, status=status, limit=limit))
     raise AssertionError("unreachable")
 
 
 async def _find(choices: Choices, task_id: str) -> Task:
-    async with choices.open_store() as store:
+    async with choices.open_store(must_exist=True) as store:
         return await _found(store, task_id)
     raise AssertionError("unreachable")
 
@@ -99,7 +99,7 @@ async def _found(store: Store, task_id: str) -> Task:
 
 
 async def _replay(choices: Choices, task_ids: tuple[str, ...], reaction_id: str, limit: int) -> list[TaskId]:
-    async with choices.open_store() as store:
+    async with choices.open_store(must_exist=True) as store:
         named = [(await _found(store, task_id)).task_id for task_id in task_ids]
         named = named or list(await store.tasks.dead(reaction_id, limit))
         return list(await store.tasks.replay(named))

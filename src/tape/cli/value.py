@@ -47,7 +47,7 @@ def _guarded(command: Command) -> Command:
 @click.pass_obj
 def get(choices: Choices, namespace: str, key: str) -> None:
     """Print the newest version of a value."""
-    found = finish(partial(_at, choices, lambda node: node.values.find(namespace, key)))
+    found = finish(partial(_at, choices, lambda node: node.values.find(namespace, key), must_exist=True))
     if found.deleted:
         raise _missing(found)
     _write(choices, found, is_bare=True)
@@ -104,7 +104,7 @@ def delete(
 @click.pass_obj
 def history(choices: Choices, namespace: str, key: str, limit: int) -> None:
     """Print the newest versions, the oldest of them first."""
-    changes = finish(partial(_at, choices, lambda node: node.values.history(namespace, key, limit)))
+    changes = finish(partial(_at, choices, lambda node: node.values.history(namespace, key, limit), must_exist=True))
     for change in changes:
         _write(choices, change.value, change)
 
@@ -121,7 +121,10 @@ def watch(choices: Choices, namespace: str, key: str, from_version: int | None, 
 
 
 async def _watch(choices: Choices, namespace: str, key: str, from_version: int | None, count: int | None) -> None:
-    async with choices.open_node() as node, aclosing(await node.values.watch(namespace, key, from_version)) as changes:
+    async with (
+        choices.open_node(must_exist=True) as node,
+        aclosing(await node.values.watch(namespace, key, from_version)) as changes,
+    ):
         seen = 0
         async for change in changes:
             _write(choices, change.value, change)
@@ -131,8 +134,8 @@ async def _watch(choices: Choices, namespace: str, key: str, from_version: int |
                 break
 
 
-async def _at(choices: Choices, ask: Callable[[AsyncNode], Awaitable[T]]) -> T:
-    async with choices.open_node() as node:
+async def _at(choices: Choices, ask: Callable[[AsyncNode], Awaitable[T]], *, must_exist: bool = False) -> T:
+    async with choices.open_node(must_exist=must_exist) as node:
         return await ask(node)
     raise AssertionError("unreachable")
 

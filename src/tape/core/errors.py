@@ -2,7 +2,7 @@
 
 TapeError
 ├── UsageError (ValueError)      the call is wrong: change it
-│   ├── InvalidCursor · InvalidMaxQueued · JsonLimit · ReservedSubject
+│   ├── InvalidCursor · InvalidMaxQueued · JsonLimit · MissingStore · ReservedSubject
 ├── NotFound                     there is no such thing
 │   └── RunNotFound (RuntimeError)
 ├── Conflict                     another caller was first: read again and decide again
@@ -73,6 +73,17 @@ class InvalidMaxQueued(UsageError):
 
 class JsonLimit(UsageError):
     """A payload that is not JSON, or that would not decode to the same value."""
+
+
+class MissingStore(UsageError):
+    """A store that is only read and does not exist; reading never creates one."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(place)
+        self.place = place
+
+    def __str__(self) -> str:
+        return f"there is no journal {self.place}, and reading does not create one; see --store, or run tape migrate"
 
 
 class ReservedSubject(UsageError):

@@ -87,6 +87,7 @@ def test_what_is_no_reaction_is_refused_with_the_reason(tape: Tape, arguments: t
 
 
 def test_what_does_not_exist_is_named(tape: Tape) -> None:
+    tape("migrate")
     codes = [tape("reaction", "show", "rule")[0], tape("reaction", "rm", "rule")[0], tape("task", "show", "t")[0]]
 
     assert codes == [4, 4, 4]

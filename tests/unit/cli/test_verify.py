@@ -89,13 +89,6 @@ def test_what_is_appended_and_trimmed_meanwhile_is_no_fault(file: Path) -> None:
     assert faults == []
 
 
-def test_a_journal_that_is_not_there_is_not_made(tmp_path: Path) -> None:
-    code = run(["journal", "verify", "--store", f"sqlite:///{tmp_path / 'none.db'}"])
-
-    assert code == 4
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_fault_ends_with_8(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     execute(file, "UPDATE tape_journal SET payload_json = '7' WHERE global_seq = 5")
 

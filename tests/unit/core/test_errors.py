@@ -16,6 +16,7 @@ EXAMPLES: list[TapeError] = [
     errors.InvalidCursor("no"),
     errors.InvalidMaxQueued("no"),
     errors.JsonLimit("no"),
+    errors.MissingStore("in the file 'nope.db'"),
     errors.ReservedSubject("/tape/run/x"),
     errors.NotFound("no"),
     errors.RunNotFound(R1),

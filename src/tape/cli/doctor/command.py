@@ -153,11 +153,11 @@ def _synchronous(url: str, is_unsafe: bool) -> Finding:
 def _place(path: Path) -> Iterator[Finding]:
     folder = path.parent
     if not folder.is_dir():
-        yield Finding("file", f"{path} does not exist yet; the first use creates it")
+        yield Finding("file", f"{path} does not exist yet; the first write creates it")
         return
     yield check_disk("disk", folder)
     if not path.exists():
-        yield Finding("file", f"{path} does not exist yet; the first use creates it")
+        yield Finding("file", f"{path} does not exist yet; the first write creates it")
         return
     yield Finding("file", f"{path}, {size(path.stat().st_size)}")
     yield _mode("file mode", path, 0o600)
@@ -181,16 +181,18 @@ def _wal(path: Path) -> Finding:
 
 async def _contents(choices: Choices) -> list[Finding]:
     from tape.bus.every_run import every_run
-    from tape.core.errors import TapeError
+    from tape.core.errors import MissingStore, TapeError
     from tape.core.run_query import OPEN_RUNS
 
     try:
-        async with choices.open_store() as store:
+        async with choices.open_store(must_exist=True) as store:
             bounds = await store.journal.bounds()
             runs = await every_run(store.runs, OPEN_RUNS)
             readers = await check_readers(store, choices.lake_folder(), bounds.head)
             work = await check_work(store)
             schema = await _schema(store)
+    except MissingStore as missing:
+        return [Finding("journal", f"none {missing.place}: it does not exist yet; the first write creates it")]
     except TapeError as error:
         return [Finding("journal", str(error), "fail", _advice(error, choices.file()))]
     entries = output.count(bounds.head - bounds.floor + 1, "entry", "entries")
@@ -204,7 +206,7 @@ async def _contents(choices: Choices) -> list[Finding]:
 
 
 async def _schema(store: Store) -> Finding:
-    """Whether this Tape or a newer one made the schema, or this check has just made it."""
+    """Whether this Tape or a newer one made the schema, or this check has just brought it up to date."""
     from tape.core.errors import UsageError
 
     try:

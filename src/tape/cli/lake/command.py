@@ -54,9 +54,8 @@ async def _sync(choices: Choices, step: int) -> None:
     from tape.lake.store_option import check_durable
 
     url, log = check_durable(choices.location()[0]), log_of(choices)
-    choices.check_exists()
     last: SyncStep | None = None
-    async with choices.open_store() as store:
+    async with choices.open_store(must_exist=True) as store:
         with spark_writer(open_spark, url) as write:
             async with aclosing(sync_once(store.journal, log, write, step)) as steps:
                 async for last in steps:
@@ -72,9 +71,8 @@ async def _follow(choices: Choices, step: int) -> None:
     from tape.work.outages import Outage, open_when_available, retry_outages
 
     url, log = check_durable(choices.location()[0]), log_of(choices)
-    choices.check_exists()
     log_to_stderr()
-    async with open_when_available(choices.open_store, "lake sync") as store:
+    async with open_when_available(partial(choices.open_store, must_exist=True), "lake sync") as store:
         with spark_writer(open_spark, url) as write:
 
             async def follow_until_error(outage: Outage) -> None:
@@ -99,9 +97,8 @@ async def _status(choices: Choices) -> None:
     from tape.lake.same_journal import check_same_journal
     from tape.lake.status import status_of
 
-    choices.check_exists()
     log = log_of(choices)
-    async with choices.open_store() as store:
+    async with choices.open_store(must_exist=True) as store:
         await check_same_journal(store.journal, log, log.snapshot())
         printing.print_status(await status_of(store.journal, log), is_json=choices.is_json)
 

@@ -91,7 +91,7 @@ async def draw_report(choices: Choices, out: Path | None) -> Path:
 
     check_drawable()
     log = log_of(choices)
-    async with choices.open_store() as store:
+    async with choices.open_store(must_exist=True) as store:
         status = await status_of(store.journal, log)
         outcomes = await store.tasks.outcomes()
     await to_thread.run_sync(write_outcomes, log.table.parent, outcomes, status.warm.head)

@@ -36,13 +36,28 @@ def with_table(choices: Choices, schema: str, use: Callable[[OutboxTable], Await
     from tape.core.errors import NotFound
     from tape.outbox.database import open_table
 
+    url = url_of(choices)
+    check_file(url)
+
     async def with_open_table() -> T:
-        async with open_table(url_of(choices), schema) as table:
+        async with open_table(url, schema) as table:
             if not await table.is_there():
                 raise NotFound(f"there is no outbox in the schema {schema!r}; tape outbox migrate creates one")
             return await use(table)
 
     return run(with_open_table)
+
+
+def check_file(url: str) -> None:
+    """Raises UsageError for a missing file, which opening the outbox would create."""
+    from urllib.parse import urlsplit
+
+    from tape.core.errors import UsageError
+    from tape.store.sqlite.location import Location
+
+    path = Location.parse(url, unsafe_durability=True).path if urlsplit(url).scheme == "sqlite" else None
+    if path is not None and not path.exists():
+        raise UsageError(f"there is no file {str(path)!r}; see --store and TAPE_OUTBOX_URL, or run tape outbox migrate")
 
 
 def print_result(choices: Choices, fields: dict[str, object], sentence: str) -> None:

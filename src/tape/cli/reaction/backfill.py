@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tape.cli import output
-from tape.cli.choices import Choices, in_lake, shared
+from tape.cli.choices import Choices, in_lake, run as finish, shared
 
 if TYPE_CHECKING:
     from tape.core.search import Findings, SearchOrder
@@ -48,7 +48,7 @@ def _order(choices: Choices, reaction_id: str, after: int, through: int | None, 
     from tape.settings import Settings
 
     url, settings = check_durable(choices.location()[0]), Settings.read(os.environ)
-    choices.check_exists()
+    finish(choices.check_exists)
     return SearchOrder(
         kind=SearchKind.DRY_RUN if is_dry else SearchKind.BACKFILL,
         reaction_id=reaction_id,

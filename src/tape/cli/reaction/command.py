@@ -63,7 +63,7 @@ def add(choices: Choices, /, **options: Any) -> None:
     if options["publish_target"]:
         kind = HandlerKind.PUBLISH
     asked = Reaction(handler_kind=kind, **options)
-    _show(choices, finish(partial(_with, choices, lambda reactions: reactions.register(asked))))
+    _show(choices, finish(partial(_with, choices, lambda reactions: reactions.register(asked), must_exist=False)))
 
 
 @reaction.command("ls")
@@ -129,8 +129,8 @@ def remove(choices: Choices, reaction_id: str) -> None:
         output.write(f"{output.escape(reaction_id)}  removed")
 
 
-async def _with(choices: Choices, ask: Callable[[Reactions], Awaitable[T]]) -> T:
-    async with choices.open_store() as store:
+async def _with(choices: Choices, ask: Callable[[Reactions], Awaitable[T]], *, must_exist: bool = True) -> T:
+    async with choices.open_store(must_exist=must_exist) as store:
         return await ask(store.reactions)
     raise AssertionError("unreachable")
 

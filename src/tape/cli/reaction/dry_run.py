@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tape.cli import output
-from tape.cli.choices import Choices, in_lake, shared
+from tape.cli.choices import Choices, in_lake, run as finish, shared
 from tape.cli.spans import DurationType
 from tape.cli.sparkline import sparkline
 
@@ -81,7 +81,7 @@ def _search(choices: Choices, query: HistoryQuery) -> DryRunSummary:
     from tape.lake.store_option import check_durable
 
     url = check_durable(choices.location()[0])
-    choices.check_exists()
+    finish(choices.check_exists)
     output.progress("searching …")
     with open_spark() as spark:
         return summarize_dry_run(spark, url, choices.lake_folder(), query)

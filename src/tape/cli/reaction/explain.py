@@ -53,8 +53,8 @@ async def _explain(choices: Choices, reaction_id: str, global_seq: int) -> Expla
     from tape import compose
     from tape.matcher.explain import explain as explain_entry
 
-    choices.check_exists()
-    async with compose.open_backend(choices.location()[0], lake=choices.lake_folder()) as backend:
+    url, lake = choices.location()[0], choices.lake_folder()
+    async with compose.open_backend(url, lake=lake, must_exist=True) as backend:
         return await explain_entry(backend.store, backend.journal, reaction_id, global_seq)
     raise AssertionError("unreachable")
 

@@ -128,7 +128,7 @@ async def _find(choices: Choices, run_id: str) -> tuple[RunRecord, RunState | No
     from tape.runs.ledgers import Ledgers
     from tape.runs.lifecycle import RUNS
 
-    async with choices.open_store() as store, compose.run_journal(store) as journal:
+    async with choices.open_store(must_exist=True) as store, compose.run_journal(store) as journal:
         record = await found_run(store, run_id)
         if not choices.has_ledgers():
             return record, None, []
@@ -160,7 +160,7 @@ async def _fork(choices: Choices, run_id: str, order: ForkSpec, producers: tuple
 
     known = load_producers(producers)
     async with (
-        choices.open_store() as store,
+        choices.open_store(must_exist=True) as store,
         compose.run_journal(store) as journal,
         open_forks(journal, known, ledgers=Ledgers(store, journal)) as forks,
     ):
@@ -188,7 +188,7 @@ async def _cancel(choices: Choices, run_id: str, reason: str) -> int:
     from tape.runs.cancellation import cancel
     from tape.runs.ledgers import Ledgers
 
-    async with choices.open_store() as store, compose.run_journal(store) as journal:
+    async with choices.open_store(must_exist=True) as store, compose.run_journal(store) as journal:
         try:
             return await cancel(journal, Ledgers(store, journal) if choices.has_ledgers() else None, run_id, reason)
         except RunNotFound as error:
@@ -203,7 +203,7 @@ async def _diff(choices: Choices, one: str, other: str) -> tuple[Diff, tuple[Led
     from tape.operations.run_actions import read_actions
     from tape.runs.ledgers import Ledgers
 
-    async with choices.open_store() as store, compose.run_journal(store) as journal:
+    async with choices.open_store(must_exist=True) as store, compose.run_journal(store) as journal:
         try:
             found = await journal.diff(one, other)
         except RunNotFound as error:

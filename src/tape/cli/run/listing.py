@@ -65,7 +65,7 @@ async def _listed(choices: Choices, filters: Mapping[str, Any], limit: int) -> S
 
     query = _query(filters)
     found: list[RunRecord] = []
-    async with choices.open_store() as store:
+    async with choices.open_store(must_exist=True) as store:
         while len(found) < limit:
             after = query.position(found[-1]) if found else None
             page = await store.runs.listed(query, min(MAX_PAGE, limit - len(found)), after)

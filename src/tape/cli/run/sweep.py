@@ -101,7 +101,7 @@ async def _sweep(choices: Choices, run_id: str, order: SweepOrder, places: tuple
 
     search_current_folder(places)
     load = partial(find_producer, os.getcwd(), places, order.producer)  # noqa: PTH109 - a word in sys.path
-    async with choices.open_store() as store, compose.run_journal(store) as journal:
+    async with choices.open_store(must_exist=True) as store, compose.run_journal(store) as journal:
         parent = await found_run(store, run_id)
         load()
         output.progress("playing the forks …")

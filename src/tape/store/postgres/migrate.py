@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 import asyncpg
 
-from tape.core.errors import UsageError
+from tape.core.errors import MissingStore, UsageError
 from tape.core.ids import Epoch
 from tape.store.clock import now_ms
 from tape.store.postgres.named import numbered_names
@@ -30,6 +30,7 @@ class _Sql(NamedTuple):
     enter: str
     durability: str
     path: str
+    database: str
 
 
 class Migrated(NamedTuple):
@@ -40,7 +41,7 @@ class Migrated(NamedTuple):
     schema: str
 
 
-async def migrate(connection: asyncpg.Connection) -> Migrated:
+async def migrate(connection: asyncpg.Connection, *, must_exist: bool = False) -> Migrated:
     """Applies the missing steps, all or nothing. A newer schema is left as it is, because steps only add.
 
     When nothing is missing, nothing is locked, and no right to create anything is needed. The search path of the
@@ -49,9 +50,9 @@ async def migrate(connection: asyncpg.Connection) -> Migrated:
     schema = await _schema(connection)
     sql = _Sql(*(qualified(numbered_names(text)[0], schema) for text in _Sql(**statements("postgres", "migrate.sql"))))
     try:
-        return await _migrated(connection, sql, schema)
+        return await _migrated(connection, sql, schema, must_exist)
     except BOTH_FIRST:
-        return await _migrated(connection, sql, schema)
+        return await _migrated(connection, sql, schema, must_exist)
 
 
 async def checked_schema(connection: asyncpg.Connection) -> str:
@@ -74,11 +75,14 @@ def _names() -> frozenset[str]:
     return created(script for _, _, script in migrations("postgres"))
 
 
-async def _migrated(connection: asyncpg.Connection, sql: _Sql, schema: str) -> Migrated:
+async def _migrated(connection: asyncpg.Connection, sql: _Sql, schema: str, must_exist: bool) -> Migrated:
     async with connection.transaction():
         await connection.execute(PIN)
         has_steps = await connection.fetchval(sql.has_steps, schema)
         await check_owners(connection, schema, _names())
+        if must_exist and not (has_steps and await connection.fetch(sql.applied)):
+            database = await connection.fetchval(sql.database)
+            raise MissingStore(f"in the schema {schema!r} of the database {database!r}")
         if has_steps and not await _missing(connection, sql):
             return Migrated(await connection.fetchval(sql.epoch), (), schema)
         if not has_steps:

@@ -78,3 +78,6 @@ SELECT pg_catalog.current_setting('fsync'), pg_catalog.current_setting('synchron
 
 -- name: path
 SELECT pg_catalog.current_setting('search_path');
+
+-- name: database
+SELECT CAST(pg_catalog.current_database() AS pg_catalog.text);

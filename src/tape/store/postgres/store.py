@@ -83,10 +83,12 @@ async def open_store(
     unsafe_durability: bool = False,
     wake: Wake | None = None,
     timeouts: Timeouts = TIMEOUTS,
+    must_exist: bool = False,
 ) -> AsyncIterator[PostgresStore]:
-    """The store in a database, its schema brought up to date."""
+    """The store in a database, its schema brought up to date; tables are created unless they `must_exist`."""
     check = _accept if unsafe_durability else check_durability
-    migrated = await _prepared(partial(_connected, url, timeouts, check, settings=SETTINGS), timeouts)
+    bring_up_to_date = partial(migrate, must_exist=must_exist)
+    migrated = await _prepared(partial(_connected, url, timeouts, check, settings=SETTINGS), timeouts, bring_up_to_date)
     init = partial(_checked, check, migrated.schema)
     options = {"server_settings": PINNED, "command_timeout": timeouts.answer_s, "reset": _reset, "init": init}
     pool = await asyncpg.create_pool(url, min_size=0, max_size=POOL, timeout=timeouts.connect_s, **options)
@@ -133,7 +135,9 @@ async def _checked(
     await enter(connection, schema)
 
 
-async def _prepared(connect: Connect, timeouts: Timeouts) -> Migrated:
+async def _prepared(
+    connect: Connect, timeouts: Timeouts, bring_up_to_date: Callable[[asyncpg.Connection], Awaitable[Migrated]]
+) -> Migrated:
     try:
         connection = await connect()
     except asyncpg.ProtocolViolationError as error:
@@ -145,7 +149,7 @@ async def _prepared(connect: Connect, timeouts: Timeouts) -> Migrated:
     except (asyncpg.TooManyConnectionsError, *LOST) as error:
         raise Unavailable(f"cannot connect to Postgres ({error_text(error)})") from error
     try:
-        return await migrate(connection)
+        return await bring_up_to_date(connection)
     except (asyncpg.PostgresError, *LOST) as error:
         raise translate(error, "unknown") from error
     finally:

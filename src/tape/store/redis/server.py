@@ -4,7 +4,7 @@ from typing import Any, TypeAlias
 
 from redis.exceptions import NoScriptError
 
-from tape.core.errors import Unavailable
+from tape.core.errors import MissingStore, Unavailable
 from tape.core.ids import Epoch, GlobalSeq
 from tape.store.redis.connection import Connections, Exchange
 from tape.store.redis.data_set import DataSet
@@ -43,6 +43,12 @@ class Server:
             return await self.run(script, *arguments)
         except Unavailable as error:
             raise Unavailable(error.reason) from error
+
+    async def check_exists(self) -> None:
+        """Raises MissingStore if there is no journal under the root."""
+        (is_there,) = await self._connections.exchange(("EXISTS", f"{self.root}:journal"))
+        if not is_there:
+            raise MissingStore(f"under the prefix {self.root[1:-1]!r} of this Redis database")
 
     async def enter(self) -> None:
         """Checks a server that does not know our scripts, and loads them.

@@ -87,12 +87,14 @@ class NoCells:
 
 @asynccontextmanager
 async def open_store(
-    location: Location, wake: Wake | None = None, timeouts: Timeouts = TIMEOUTS
+    location: Location, wake: Wake | None = None, timeouts: Timeouts = TIMEOUTS, *, must_exist: bool = False
 ) -> AsyncIterator[RedisStore]:
-    """The store under a prefix of a server, whose durability is checked first."""
+    """The store under a prefix of a server, whose durability is checked first; created unless it `must_exist`."""
     connections = Connections(location.url, timeouts)
     server, listener = Server(connections, location.root), JournalWake(connections, location.root, timeouts)
     try:
+        if must_exist:
+            await server.check_exists()
         await server.enter()
         appender = Appender(server, location.keep_per_run, timeouts.recovery_s)
         journal = Journal(server, appender, listener, wake or listener)

@@ -2,14 +2,18 @@
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import NamedTuple
 
+from tape.core.errors import MissingStore
 from tape.core.ids import Epoch
 from tape.store.clock import now_ms
 from tape.store.statements import migrations, statements
 
 
 class _Sql(NamedTuple):
+    has_journal: str
     has_steps: str
     create_steps: str
     applied: str
@@ -23,6 +27,20 @@ class Migrated(NamedTuple):
 
     epoch: Epoch
     applied: tuple[str, ...]
+
+
+def check_journal(path: Path) -> None:
+    """Raises MissingStore for a file without a journal, which stays as it is. A file that cannot be read passes.
+
+    Opening a journal changes the mode of its file, so this uses a connection of its own.
+    """
+    missing = MissingStore(f"in the file {str(path)!r}")
+    if not path.exists():
+        raise missing
+    sql = _Sql(**statements("sqlite", "migrate.sql"))
+    with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True)) as connection:
+        if not connection.execute(sql.has_journal).fetchall():
+            raise missing
 
 
 def migrate(connection: sqlite3.Connection) -> Migrated:

@@ -1,3 +1,6 @@
+-- name: has_journal
+SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'tape_journal';
+
 -- name: has_steps
 SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'tape_schema';
 

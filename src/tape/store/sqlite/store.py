@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+from anyio import to_thread
+
 from tape.core.ids import Epoch
 from tape.core.ports import Wake
 from tape.store.audit import Audit
@@ -14,7 +16,7 @@ from tape.store.retention import Retention
 from tape.store.runs import Runs
 from tape.store.sqlite.connection import Database, SqliteTransaction
 from tape.store.sqlite.location import Location
-from tape.store.sqlite.migrate import Migrated
+from tape.store.sqlite.migrate import Migrated, check_journal
 from tape.store.sqlite.row_claims import RowClaims
 from tape.store.sqlite.wake import DatagramWake, NoWake
 from tape.store.sqlite.writer import Writer
@@ -49,8 +51,12 @@ class SqliteStore:
 
 
 @asynccontextmanager
-async def open_store(location: Location, wake: Wake | None = None) -> AsyncIterator[SqliteStore]:
-    """The store at a location, its schema brought up to date."""
+async def open_store(
+    location: Location, wake: Wake | None = None, *, must_exist: bool = False
+) -> AsyncIterator[SqliteStore]:
+    """The store at a location, its schema brought up to date; a file is created unless it `must_exist`."""
+    if must_exist and location.path is not None:
+        await to_thread.run_sync(check_journal, location.path)
     location.prepare()
     own = DatagramWake(location.path.with_name(location.path.name + ".wake")) if location.path else NoWake()
     database = Database(location, Writer(location.keep_per_run), wake or own)
