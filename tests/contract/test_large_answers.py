@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import anyio
@@ -9,12 +10,14 @@ import grpc
 import pytest
 
 from tape.bus.journal import Journal
-from tape.core.errors import InvalidCursor
+from tape.core.errors import InvalidCursor, TooLarge
 from tape.core.event import Event
 from tape.core.page import ANSWER_BYTES
 from tape.core.ports import Store
 from tape.core.task import ClaimRequest, Died, Settlement, TaskClaim, TaskStatus
+from tape.sdk.remote.channel import Channel
 from tape.sdk.remote.node import reached
+from tape.sdk.remote.tasks import Tasks
 from tape.wire import tape_pb2 as pb
 from tests.contract.backends import needs_ledgers
 from tests.contract.events import append
@@ -86,12 +89,53 @@ async def test_the_bytes_of_a_claim_are_those_of_all_its_reactions(store: Store)
     assert claimed and sum(task.size for task in claimed) <= ANSWER_BYTES
 
 
-async def test_a_claim_gives_one_task_whatever_its_size(store: Store) -> None:
+async def test_a_claim_stays_within_the_caller_s_bytes_and_says_that_more_is_due(store: Store) -> None:
     await eight_large_tasks(store, "one", "two")
 
-    claimed = (await store.tasks.claim(ClaimRequest(owner="me", limit=16, lease=LONG, max_bytes=1))).tasks
+    claimed = await store.tasks.claim(ClaimRequest(owner="me", limit=16, lease=LONG, max_bytes=2_000_000))
 
-    assert len(claimed) == 1
+    assert len(claimed.tasks) == 2 and sum(task.size for task in claimed.tasks) <= 2_000_000
+    assert claimed.more_after == timedelta(0) and not claimed.is_all
+
+
+async def test_a_claim_gives_one_task_that_just_fits(store: Store) -> None:
+    await eight_large_tasks(store)
+    size = (await tasks(store))[0].size
+
+    claimed = await store.tasks.claim(ClaimRequest(owner="me", limit=8, lease=LONG, max_bytes=size))
+
+    assert len(claimed.tasks) == 1
+
+
+async def test_tasks_of_which_none_fits_are_not_leased_and_the_caller_learns_their_size(store: Store) -> None:
+    await eight_large_tasks(store, "one", "two")
+    size = (await tasks(store))[0].size
+
+    with pytest.raises(TooLarge, match=f"takes {size:,} bytes"):
+        await store.tasks.claim(ClaimRequest(owner="me", limit=16, lease=LONG, max_bytes=size - 1))
+
+    assert {(task.status, task.attempt, task.attempts) for task in await tasks(store)} == {(TaskStatus.PENDING, 0, 0)}
+
+
+async def test_a_task_that_does_not_fit_delays_no_other(store: Store) -> None:
+    await eight_large_tasks(store)
+    await append(store, Event(run_id="r1", payload="small", subject="/a/b"))
+    await match(store)
+
+    claimed = await store.tasks.claim(ClaimRequest(owner="me", limit=8, lease=LONG, max_bytes=10_000))
+
+    assert [task.source_seq for task in claimed.tasks] == [9]
+
+
+async def test_a_claim_at_its_limit_of_starts_is_no_claim_that_does_not_fit(store: Store) -> None:
+    await store.reactions.register(reaction(max_concurrency=1))
+    await publish(store, 2)
+    await match(store)
+    await store.tasks.claim(ClaimRequest(owner="other", limit=1, lease=LONG))
+
+    claimed = await store.tasks.claim(ClaimRequest(owner="me", limit=8, lease=LONG, max_bytes=10_000))
+
+    assert claimed.tasks == [] and not claimed.is_all
 
 
 async def test_a_stock_client_claims_all_large_tasks_at_their_first_attempt(store: Store, stock: Any) -> None:
@@ -102,6 +146,43 @@ async def test_a_stock_client_claims_all_large_tasks_at_their_first_attempt(stor
         found += (await stock.ClaimTasks(pb.ClaimTasksRequest(shard=-1, owner="me", max=16))).tasks
 
     assert len({task.task_id for task in found}) == len(found) == 8 and {task.attempts for task in found} == {1}
+
+
+async def test_an_answer_stays_within_the_bytes_that_its_caller_names(store: Store, stock: Any) -> None:
+    await eight_large_tasks(store)
+
+    answer = await stock.ClaimTasks(pb.ClaimTasksRequest(shard=-1, owner="me", max=16, max_bytes=2_000_000))
+
+    assert len(answer.tasks) == 2 and answer.ByteSize() <= 2_000_000
+    assert answer.HasField("more_after_ms") and answer.more_after_ms == 0
+
+
+@pytest.mark.parametrize(("max_bytes", "code"), [(-1, "INVALID_ARGUMENT"), (100_000, "RESOURCE_EXHAUSTED")])
+async def test_bytes_that_no_task_fits_into_are_refused(store: Store, stock: Any, max_bytes: int, code: str) -> None:
+    await eight_large_tasks(store)
+
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await stock.ClaimTasks(pb.ClaimTasksRequest(shard=-1, owner="me", max=16, max_bytes=max_bytes))
+
+    assert caught.value.code().name == code and "max_bytes" in caught.value.details()
+    assert {task.attempts for task in await tasks(store)} == {0}
+
+
+async def test_a_caller_gets_no_more_than_4_mib_whatever_it_names(store: Store, stock: Any) -> None:
+    await eight_large_tasks(store)
+
+    answer = await stock.ClaimTasks(pb.ClaimTasksRequest(shard=-1, owner="me", max=16, max_bytes=1 << 40))
+
+    assert len(answer.tasks) == 4 and answer.ByteSize() <= 4 << 20
+
+
+async def test_a_remote_worker_names_its_bytes(store: Store, url: str) -> None:
+    await eight_large_tasks(store)
+
+    async with Channel(url) as channel:
+        claimed = await Tasks(channel).claim(ClaimRequest(owner="me", limit=8, lease=LONG, max_bytes=1_000_000))
+
+    assert len(claimed.tasks) == 1 and claimed.more_after == timedelta(0)
 
 
 async def test_a_stock_client_gets_its_own_large_claims_back(store: Store, stock: Any) -> None:
@@ -173,6 +254,38 @@ async def test_lists_of_a_run_reach_every_client(stock: Any, url: str) -> None:
     assert [each.decision_index for each in decisions] == [0, 1, 2, 3, 4, 5]
     assert len({each.idempotency_key for each in effects}) == len(effects) == 6
     assert [len(each) for each in listed] == [6, 6]
+
+
+async def test_an_effect_with_large_texts_reaches_every_client(stock: Any, url: str) -> None:
+    run_id, text = await begun(stock), json.dumps(LARGE)
+    asked = pb.BeginEffectRequest(run_id=run_id, tool_name="t", request_json=text)
+    key = (await stock.BeginEffect(asked)).idempotency_key
+    done: dict[str, Any] = {"status": pb.EFFECT_STATUS_FAILED, "response_json": text, "error_json": text}
+    await stock.CompleteEffect(pb.CompleteEffectRequest(run_id=run_id, idempotency_key=key, **done))
+
+    again = await stock.BeginEffect(asked)
+    async with reached(url) as node:
+        mine = await node.effects.begin(run_id, "t", LARGE)
+
+    assert (again.response_json, again.error_json, again.effect.request_json) == (text, text, text)
+    assert (mine.response_json, mine.error_json, mine.request_json) == (text, text, text)
+
+
+async def test_texts_of_an_effect_that_no_answer_carries_are_refused(stock: Any) -> None:
+    run_id, text = await begun(stock), json.dumps(LARGE)
+    undo = pb.Compensation(kind="k", payload_json=text, max_attempts=1)
+    asked = pb.BeginEffectRequest(run_id=run_id, tool_name="t", request_json=text, compensation=undo)
+    key = (await stock.BeginEffect(asked)).idempotency_key
+
+    done: dict[str, Any] = {"status": pb.EFFECT_STATUS_FAILED, "response_json": text, "error_json": text}
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await stock.CompleteEffect(pb.CompleteEffectRequest(run_id=run_id, idempotency_key=key, **done))
+    settled = await stock.CompleteEffect(
+        pb.CompleteEffectRequest(run_id=run_id, idempotency_key=key, status=pb.EFFECT_STATUS_FAILED, error_json="{}")
+    )
+
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and "together" in caught.value.details()
+    assert settled.status == pb.EFFECT_STATUS_FAILED
 
 
 async def test_obligations_of_a_run_reach_every_client(stock: Any, url: str) -> None:

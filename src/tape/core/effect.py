@@ -6,11 +6,12 @@ from typing import Final
 
 from tape.core.app import check_app
 from tape.core.claim import UNCLAIMED, Claim
-from tape.core.errors import UsageError
+from tape.core.errors import TooLarge, UsageError
 from tape.core.ids import RunId
 from tape.core.text import MAX_NAME, check_body, check_count, check_name
 
 ATTEMPTS: Final = 5
+MAX_TEXTS: Final = (3 << 20) - (128 << 10)  # an answer carries them together with the error of the last dispatch
 
 
 class EffectStatus(StrEnum):
@@ -132,6 +133,16 @@ class Effect:
     def is_settled(self) -> bool:
         """Whether its outcome is final."""
         return self.status in (EffectStatus.CONFIRMED, EffectStatus.FAILED)
+
+    def check_texts(self) -> None:
+        """Raises TooLarge if no answer could carry the effect."""
+        undo = "" if self.compensation is None else self.compensation.payload_json
+        size = sum(len(text.encode()) for text in (self.request_json, self.response_json, self.error_json, undo))
+        if size > MAX_TEXTS:
+            raise TooLarge(
+                "request_json, response_json, error_json and the compensation's payload_json of an effect are at most "
+                f"{MAX_TEXTS:,} bytes together, not {size:,}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

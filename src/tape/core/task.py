@@ -104,7 +104,8 @@ class Match(NamedTuple):
 class ClaimRequest:
     """Which tasks to claim, for whom, and how many. No reaction_ids means any reaction, shard -1 any shard.
 
-    A claim returns at most `max_bytes`, but at least one task if one is due.
+    A claim leases what fits into `max_bytes`, and at least one task if one is due that fits by itself. If there are
+    only larger ones it raises TooLarge and leases nothing.
     """
 
     owner: str
@@ -119,6 +120,12 @@ class ClaimRequest:
         check_lease(self.lease)
         if not 1 <= self.limit <= MAX_CLAIM:
             raise UsageError(f"a claim is for 1 to {MAX_CLAIM:,} tasks, not {quoted(self.limit)}")
+        if self.max_bytes < 1:
+            raise UsageError(f"max_bytes is at least 1, not {quoted(self.max_bytes)}")
+
+    def is_cut(self, claimed: "Sequence[Task]") -> bool:
+        """Whether more tasks may be due that did not fit: the next largest one would not have."""
+        return 0 < len(claimed) < self.limit and sum(task.size for task in claimed) + LARGEST > self.max_bytes
 
     @property
     def lease_ms(self) -> int:
@@ -126,7 +133,7 @@ class ClaimRequest:
 
 
 class Claimed(NamedTuple):
-    """The claimed tasks, and after how long more will be due (None: not known).
+    """The claimed tasks, and after how long more will be due (None: not known; 0: more may be due that did not fit).
 
     It `is_all` if nothing that was due is left: there is no need to claim again before a wake-up.
     """

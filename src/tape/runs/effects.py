@@ -115,6 +115,7 @@ def settled(snapshot: CellSnapshot, effect: Effect, event: LedgerEvent) -> Trans
 
 
 def changed(snapshot: CellSnapshot, effect: Effect) -> CellChange:
+    effect.check_texts()
     served_by = (effect.app, effect.connector) if effect.dispatch_mode is DispatchMode.OUTBOX else None
     return EFFECTS.change(snapshot, key_of(effect.run_id, effect.idempotency_key), effect, *_index(effect), served_by)
 

@@ -8,10 +8,11 @@ from typing import Final, NamedTuple
 
 from tape.core import limits
 from tape.core.claim import check_lease
-from tape.core.errors import NotFound, StaleClaim
+from tape.core.errors import NotFound, StaleClaim, TooLarge
 from tape.core.page import PagePosition
 from tape.core.ports import Transaction
 from tape.core.task import (
+    LARGEST,
     Claimed,
     ClaimRequest,
     Done,
@@ -47,6 +48,7 @@ class _Sql(NamedTuple):
     lock_limits: str
     leases: str
     claim: str
+    smallest: str
     move_limits: str
     extend: str
     finish: str
@@ -71,15 +73,13 @@ class _Limit(NamedTuple):
 
 
 class _Left(NamedTuple):
-    """The tasks and bytes that a claim may still take; the first task fits whatever its size."""
+    """The tasks and bytes that a claim may still take."""
 
     tasks: int
     max_bytes: int
-    is_first: bool
 
     def without(self, found: Sequence[Task]) -> "_Left":
-        used = sum(task.size for task in found)
-        return _Left(self.tasks - len(found), self.max_bytes - used, self.is_first and not found)
+        return _Left(self.tasks - len(found), self.max_bytes - sum(task.size for task in found))
 
 
 class Tasks:
@@ -107,7 +107,10 @@ class Tasks:
         due = [reaction_id for reaction_id, at_ms, now in waiting if at_ms <= now]
         later = [(at_ms - now) * _MS for _, at_ms, now in waiting if at_ms > now]
         claimed, waits = await self._claim_some(request, due)
-        return Claimed(claimed, min([*later, *waits], default=None), is_all=not due)
+        if due and not claimed and request.max_bytes < LARGEST:
+            await self._check_fits(request, asked, due)
+        cut = [timedelta(0)] if request.is_cut(claimed) else []
+        return Claimed(claimed, min([*later, *waits, *cut], default=None), is_all=not due)
 
     async def extend(self, claims: Sequence[TaskClaim], lease: timedelta) -> Sequence[StaleClaim | None]:
         asked = {"claims": _json(claims), "lease_ms": check_lease(lease) // _MS, "now_ms": now_ms()}
@@ -204,11 +207,22 @@ class Tasks:
         async with self._connection.transaction() as tx:
             stage(tx, "dead", await tx.fetch(self._sql.expire, {"now_ms": now_ms()}))
 
+    async def _check_fits(self, request: ClaimRequest, asked: Mapping[str, object], due: Sequence[str]) -> None:
+        """Raises TooLarge if no due task fits: without it the caller would never learn why it gets none."""
+        named = {name: asked[name] for name in ("shard", "now_ms")}
+        (((smallest,),),) = await self._connection.snapshot(
+            Query(self._sql.smallest, {**named, "reaction_ids": json.dumps(list(due))})
+        )
+        if smallest is not None and smallest > request.max_bytes:
+            raise TooLarge(
+                f"the smallest due task takes {smallest:,} bytes, more than max_bytes, which is {request.max_bytes:,}"
+            )
+
     async def _claim_some(self, request: ClaimRequest, due: Sequence[str]) -> tuple[list[Task], list[timedelta]]:
         """Claims a few reactions at a time, so that reactions at their limits do not delay others."""
         tasks: list[Task] = []
         waits: list[timedelta] = []
-        left = _Left(request.limit, request.max_bytes, True)
+        left = _Left(request.limit, request.max_bytes)
         for first in range(0, len(due), AT_ONCE):
             if left.tasks > 0:
                 found, more = await self._claim(request, due[first : first + AT_ONCE], left)
@@ -265,7 +279,7 @@ class Tasks:
             "shard": request.shard,
             "most": left.tasks,
             "max_bytes": left.max_bytes,
-            "is_first": left.is_first,
+            "most_bytes": request.max_bytes,
             "lease_ms": request.lease_ms,
             "now": now,
         }

@@ -42,7 +42,15 @@ OF_SESSION: Final = {"app": "app_name", "user": "user_id", "session": "session_i
 def _begun_effect(effect: Any, _: Any) -> Fields:
     message = EFFECT.message(effect)
     names = ("idempotency_key", "status", "response_json", "error_json")
-    return {"effect": message, **{name: getattr(message, name) for name in names}}
+    outcome = {name: getattr(message, name) for name in names}
+    if message.ByteSize() + sum(len(str(text).encode()) for text in outcome.values()) > ANSWER_BYTES:
+        message.ClearField("response_json")  # the response has the outcome twice
+        message.ClearField("error_json")
+    return {"effect": message, **outcome}
+
+
+def _begun_effect_value(message: Any) -> Any:
+    return EFFECT.value(message.effect, response_json=message.response_json, error_json=message.error_json)
 
 
 def _on_duplicate(message: Any) -> Fields:
@@ -125,7 +133,7 @@ _EFFECTS: Final = (
         effects.ListDecisions, pages("decisions", DECISION, lambda each: (each.decision_index,)), is_paged=True
     ),
     procedure(
-        effects.BeginEffect, ResultCodec(_begun_effect, lambda message: EFFECT.value(message.effect)),
+        effects.BeginEffect, ResultCodec(_begun_effect, _begun_effect_value),
         names={"tool": "tool_name"},
     ),
     procedure(effects.CompleteEffect, EFFECT_RECORD),

@@ -1668,7 +1668,7 @@ class Task(_message.Message):
     def __init__(self, task_id: _Optional[str] = ..., reaction_id: _Optional[str] = ..., shard: _Optional[int] = ..., source_run_id: _Optional[str] = ..., source_global_seq: _Optional[int] = ..., subject: _Optional[str] = ..., payload_json: _Optional[str] = ..., status: _Optional[_Union[TaskStatus, str]] = ..., attempts: _Optional[int] = ..., next_attempt_at_ms: _Optional[int] = ..., lease_owner: _Optional[str] = ..., lease_expires_at_ms: _Optional[int] = ..., last_error: _Optional[str] = ..., created_at_ms: _Optional[int] = ..., trace_id: _Optional[str] = ..., parent_span_id: _Optional[str] = ..., attempt: _Optional[int] = ..., source_seq: _Optional[int] = ..., kind: _Optional[str] = ..., type: _Optional[str] = ..., schema_version: _Optional[int] = ..., ts_ms: _Optional[int] = ..., prev_value_json: _Optional[str] = ..., coalesced: _Optional[int] = ..., completed_at_ms: _Optional[int] = ...) -> None: ...
 
 class ClaimTasksRequest(_message.Message):
-    __slots__ = ("reaction_id", "shard", "owner", "lease_ms", "max", "task_ids", "reaction_ids")
+    __slots__ = ("reaction_id", "shard", "owner", "lease_ms", "max", "task_ids", "reaction_ids", "max_bytes")
     REACTION_ID_FIELD_NUMBER: _ClassVar[int]
     SHARD_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
@@ -1676,6 +1676,7 @@ class ClaimTasksRequest(_message.Message):
     MAX_FIELD_NUMBER: _ClassVar[int]
     TASK_IDS_FIELD_NUMBER: _ClassVar[int]
     REACTION_IDS_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     reaction_id: str
     shard: int
     owner: str
@@ -1683,7 +1684,8 @@ class ClaimTasksRequest(_message.Message):
     max: int
     task_ids: _containers.RepeatedScalarFieldContainer[str]
     reaction_ids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, reaction_id: _Optional[str] = ..., shard: _Optional[int] = ..., owner: _Optional[str] = ..., lease_ms: _Optional[int] = ..., max: _Optional[int] = ..., task_ids: _Optional[_Iterable[str]] = ..., reaction_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+    max_bytes: int
+    def __init__(self, reaction_id: _Optional[str] = ..., shard: _Optional[int] = ..., owner: _Optional[str] = ..., lease_ms: _Optional[int] = ..., max: _Optional[int] = ..., task_ids: _Optional[_Iterable[str]] = ..., reaction_ids: _Optional[_Iterable[str]] = ..., max_bytes: _Optional[int] = ...) -> None: ...
 
 class ClaimTasksResponse(_message.Message):
     __slots__ = ("tasks", "more_after_ms")

@@ -29,7 +29,7 @@ INSERT INTO tape_tasks (task_id, reaction_id, shard, source_run_id, source_globa
     FROM generate_series(1, {ROWS}) n;
 ANALYZE;
 """
-BYTES: dict[str, object] = {"max_bytes": 9, "is_first": True}
+BYTES: dict[str, object] = {"max_bytes": 9, "most_bytes": 9}
 BEFORE: dict[str, object] = {"before_seq": 9, "before_id": "rule-1", "max_bytes": 9, "is_bare": False}
 SMALL = {"tape_match_cursor", "tape_page_claims"}  # one row, and one for each claimed page
 CLAIMS = '[{"task_id": "task-1", "owner": "me", "attempt": 1}]'
@@ -45,6 +45,7 @@ STATEMENTS: list[tuple[str, str, dict[str, object]]] = [
     ("tasks.sql", "lock_limits", RULES),
     ("tasks.sql", "leases", RULES),
     ("tasks.sql", "claim", {**RULE, "owner": "me", "now": 9, "lease_ms": 9, "shard": -1, "most": 16, **BYTES}),
+    ("tasks.sql", "smallest", {**RULES, "shard": -1}),
     ("tasks.sql", "extend", {"claims": CLAIMS, "lease_ms": 9, "now_ms": 1}),
     ("tasks.sql", "finish", {"claims": CLAIMS, "now_ms": 1}),
     ("tasks.sql", "lock_claims", {"claims": CLAIMS, "now_ms": 1}),

@@ -36,6 +36,7 @@ class Tasks:
             shard=request.shard,
             lease_ms=request.lease // _MS,
             reaction_ids=request.reaction_ids,
+            max_bytes=request.max_bytes,
         )
         answer = await self._channel.call("ClaimTasks", message, pb.ClaimTasksResponse)
         more_after = answer.more_after_ms * _MS if answer.HasField("more_after_ms") else None

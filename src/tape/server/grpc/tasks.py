@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from tape.core.caller import Caller
 from tape.core.claim import WORK_LEASE, check_owner
-from tape.core.errors import NotFound, StaleClaim
+from tape.core.errors import NotFound, StaleClaim, UsageError
 from tape.core.page import ANSWER_BYTES, decode_cursor
 from tape.core.task import (
     ClaimRequest,
@@ -43,6 +43,7 @@ async def claim_tasks(hall: Hall, request: pb.ClaimTasksRequest, caller: Caller)
         reaction_ids=[*request.reaction_ids, *([request.reaction_id] if request.reaction_id else [])],
         shard=max(request.shard, -1),
         lease=lease,
+        max_bytes=_room(request),
     )
     claimed = await hall.store.tasks.claim(want)
     wait = None if claimed.more_after is None else claimed.more_after // timedelta(milliseconds=1)
@@ -81,23 +82,29 @@ async def list_tasks(hall: Hall, request: pb.ListTasksRequest, caller: Caller) -
 async def _again(hall: Hall, request: pb.ClaimTasksRequest, lease: timedelta) -> list[Task]:
     """The owner's own live claims among those it names, leased anew: the first that one answer carries."""
     owner = check_owner(request.owner)
-    claims = [TaskClaim(task_id, owner, 0) for task_id in await _carried(hall, request.task_ids, owner)]
+    claims = [TaskClaim(task_id, owner, 0) for task_id in await _carried(hall, request.task_ids, owner, _room(request))]
     refused = await hall.store.tasks.extend(claims, lease)
     return [await _known(hall, claim.task_id) for claim, stale in zip(claims, refused, strict=True) if stale is None]
 
 
-async def _carried(hall: Hall, task_ids: Iterable[str], owner: str) -> list[TaskId]:
+async def _carried(hall: Hall, task_ids: Iterable[str], owner: str, room: int) -> list[TaskId]:
     """Those of the owner's claims that fit into one answer."""
     carried: list[TaskId] = []
-    room = ANSWER_BYTES
     for task_id in dict.fromkeys(task_ids):
         task = await hall.store.tasks.find(TaskId(task_id))
         if task is not None and task.lease_owner == owner and task.status is TaskStatus.CLAIMED:
             room -= task.size
-            if carried and room < 0:
+            if room < 0:
                 break
             carried.append(task.task_id)
     return carried
+
+
+def _room(request: pb.ClaimTasksRequest) -> int:
+    """The bytes of tasks that the answer may carry."""
+    if request.max_bytes < 0:
+        raise UsageError(f"max_bytes is at least 1, or 0 for as much as an answer carries, not {request.max_bytes}")
+    return min(request.max_bytes or ANSWER_BYTES, ANSWER_BYTES)
 
 
 async def _settled(hall: Hall, claim: TaskClaim, outcome: Outcome) -> pb.Task:

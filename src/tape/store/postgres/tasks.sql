@@ -100,16 +100,18 @@ FROM json_array_elements_text(:reaction_ids::json) AS a(reaction_id);
 -- name: claim
 -- SKIP LOCKED is the correctness; the notification only saves waiting. ARRAY runs the subquery once; otherwise Postgres
 -- might run it for every task and lock as many each time. Tasks beyond the byte limit of the answer are neither leased
--- nor counted; the first task always fits.
+-- nor counted; one that exceeds it alone is passed over.
 WITH due AS MATERIALIZED (
   SELECT t.task_id, t.next_attempt_at_ms, 1024 + octet_length(t.payload_json) + octet_length(t.subject)
            + octet_length(t.prev_value_json) + octet_length(t.last_error) AS size
   FROM tape_tasks AS t
   WHERE t.reaction_id = :reaction_id AND t.status IN (1, 2) AND t.next_attempt_at_ms <= :now::bigint
     AND (:shard < 0 OR t.shard = :shard)
+    AND 1024 + octet_length(t.payload_json) + octet_length(t.subject) + octet_length(t.prev_value_json)
+          + octet_length(t.last_error) <= :most_bytes::bigint
   ORDER BY t.next_attempt_at_ms, t.task_id LIMIT :most FOR UPDATE SKIP LOCKED
 ), summed AS (
-  SELECT d.task_id, sum(d.size) OVER place AS bytes, row_number() OVER place AS number
+  SELECT d.task_id, sum(d.size) OVER place AS bytes
   FROM due AS d
   WINDOW place AS (ORDER BY d.next_attempt_at_ms, d.task_id)
 )
@@ -117,11 +119,18 @@ UPDATE tape_tasks SET
   status = 2, attempt = attempt + 1, attempts = attempts + 1, lease_owner = :owner, first_at_ms = 0,
   lease_expires_at_ms = :now + :lease_ms::bigint, next_attempt_at_ms = :now + :lease_ms::bigint
 WHERE task_id = ANY (ARRAY(
-  SELECT s.task_id FROM summed AS s WHERE s.bytes <= :max_bytes::bigint OR (:is_first AND s.number = 1)
+  SELECT s.task_id FROM summed AS s WHERE s.bytes <= :max_bytes::bigint
 ))
 RETURNING task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
           schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
           lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id;
+
+-- name: smallest
+SELECT min(1024 + octet_length(t.payload_json) + octet_length(t.subject) + octet_length(t.prev_value_json)
+             + octet_length(t.last_error))
+FROM json_array_elements_text(:reaction_ids::json) AS a(reaction_id)
+JOIN tape_tasks AS t ON t.reaction_id = a.reaction_id
+WHERE t.status IN (1, 2) AND t.next_attempt_at_ms <= tape_now_ms() AND (:shard < 0 OR t.shard = :shard);
 
 -- name: move_limits
 UPDATE tape_limits AS l SET next_start_at_us = m.next_start_at_us

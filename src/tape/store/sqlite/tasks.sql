@@ -92,28 +92,35 @@ SELECT a.value, :now_ms, (
 FROM json_each(:reaction_ids) AS a;
 
 -- name: claim
--- Tasks beyond the byte limit of the answer are neither leased nor counted; the first task always fits.
+-- Tasks beyond the byte limit of the answer are neither leased nor counted; one that exceeds it alone is passed over.
 UPDATE tape_tasks SET
   status = 2, attempt = attempt + 1, attempts = attempts + 1, lease_owner = :owner, first_at_ms = 0,
   lease_expires_at_ms = :now + :lease_ms, next_attempt_at_ms = :now + :lease_ms
 WHERE task_id IN (
   SELECT placed.task_id FROM (
-    SELECT page.task_id, sum(page.size) OVER place AS bytes, row_number() OVER place AS number
+    SELECT page.task_id, sum(page.size) OVER place AS bytes
     FROM (
       SELECT t.task_id, t.next_attempt_at_ms, 1024 + length(CAST(t.payload_json AS BLOB)) + length(t.subject)
                + length(CAST(t.prev_value_json AS BLOB)) + length(CAST(t.last_error AS BLOB)) AS size
       FROM tape_tasks AS t
       WHERE t.reaction_id = :reaction_id AND t.status IN (1, 2) AND t.next_attempt_at_ms <= :now
-        AND (:shard < 0 OR t.shard = :shard)
+        AND (:shard < 0 OR t.shard = :shard) AND size <= :most_bytes
       ORDER BY t.next_attempt_at_ms, t.task_id LIMIT :most
     ) AS page
     WINDOW place AS (ORDER BY page.next_attempt_at_ms, page.task_id)
   ) AS placed
-  WHERE placed.bytes <= :max_bytes OR (:is_first AND placed.number = 1)
+  WHERE placed.bytes <= :max_bytes
 )
 RETURNING task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
           schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
           lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id;
+
+-- name: smallest
+SELECT min(1024 + length(CAST(t.payload_json AS BLOB)) + length(t.subject)
+             + length(CAST(t.prev_value_json AS BLOB)) + length(CAST(t.last_error AS BLOB)))
+FROM tape_tasks AS t
+WHERE t.reaction_id IN (SELECT value FROM json_each(:reaction_ids)) AND t.status IN (1, 2)
+  AND t.next_attempt_at_ms <= :now_ms AND (:shard < 0 OR t.shard = :shard);
 
 -- name: move_limits
 UPDATE tape_limits SET next_start_at_us = m.value ->> 'next_start_at_us'
