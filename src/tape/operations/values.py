@@ -6,7 +6,7 @@ from typing import Final
 
 from tape.core.errors import UsageError
 from tape.core.session import Session, SessionEvent, SessionId
-from tape.core.text import check_name
+from tape.core.text import check_body, check_name
 from tape.core.value import Deletion, Value
 from tape.operations.operation import Access, Operation, OperationRequest, Repeat, Scope, Shape
 
@@ -20,36 +20,35 @@ class OfValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteValue(OfValue, OperationRequest[Value]):
-    """Writes the next version; with `if_version`, only over that one (0: over none). With `call_key`, once."""
+class ValueChangeRequest(OfValue):
+    """The base of requests that write a version; with `if_version`, only over that one (0: over none)."""
 
-    value_json: str
     if_version: int | None = None
     writer: str = ""
     call_key: str | None = None
 
-    names = ("namespace", "key")
-
     def __post_init__(self) -> None:
-        OperationRequest.__post_init__(self)
-        check_version(self.if_version)
+        check_name("namespace", self.namespace)
+        check_name("key", self.key)
         check_name("writer", self.writer, may_be_empty=True)
+        if self.if_version is not None and (type(self.if_version) is not int or self.if_version < 0):
+            raise UsageError("if_version is a version, 0 for none, or left out")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteValue(OfValue, OperationRequest[Deletion]):
-    """Writes a deletion; a value that does not exist stays as it is."""
+class WriteValue(ValueChangeRequest, OperationRequest[Value]):
+    """Writes the next version; with `if_version`, only over that one (0: over none). With `call_key`, once."""
 
-    if_version: int | None = None
-    writer: str = ""
-    call_key: str | None = None
-
-    names = ("namespace", "key")
+    value_json: str
 
     def __post_init__(self) -> None:
-        OperationRequest.__post_init__(self)
-        check_version(self.if_version)
-        check_name("writer", self.writer, may_be_empty=True)
+        ValueChangeRequest.__post_init__(self)
+        check_body("value_json", self.value_json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteValue(ValueChangeRequest, OperationRequest[Deletion]):
+    """Writes a deletion; a value that does not exist stays as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +64,6 @@ class ListValues(OperationRequest[Sequence[Value]]):
 
     namespace: str
     names = ("namespace",)
-
-
-def check_version(if_version: int | None) -> None:
-    if if_version is not None and (type(if_version) is not int or if_version < 0):
-        raise UsageError("if_version is a version, 0 for none, or left out")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,6 @@ from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import RUNS
 
 NOBODY: Final = "nobody"  # the owner of a timer that is fired as it is listed
-TIMER_BYTES: Final = 1_024  # an upper bound of the ids and numbers of a timer
 
 TIMERS: Final = Ledger("timer", Timer)
 
@@ -119,7 +118,7 @@ class Timers:
         due = await self._store.due_states(TIMERS, TimerStatus.SET, now, request.limit, accepts, served)
         if not request.claim:
             return due
-        carried = fit_answer(due, lambda timer: len(timer.payload_json.encode()) + TIMER_BYTES)
+        carried = fit_answer(due, lambda timer: timer.size)
         claims = [await self._claimed(timer, request, caller) for timer in carried]
         return [timer for timer in claims if timer is not None]
 

@@ -25,7 +25,7 @@ from tape.wire.messages.runs import COMPACTION, NAMES_OF_RUN, RUN, begun, begun_
 from tape.wire.pages import size
 from tape.wire.procedure import Fields, Procedure, ResultCodec, claim, flag, optional, pages, procedure, record, rows
 
-TINY: Final = 1e-6  # of old clients, a smaller cap is no cap
+TINY: Final = 1e-9  # of old clients, a smaller cap is no cap
 EMPTY: Final = 4_096  # bytes of a session without its state and its events
 
 EFFECT_RECORD: Final = record(EFFECT)
