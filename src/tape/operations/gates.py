@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import Final
 
 from tape.core.claim import WORK_LEASE
-from tape.core.errors import UsageError
 from tape.core.event import check_run_id
 from tape.core.gate import Gate, SignalResult, WaitResult
+from tape.core.run_state import Invocation
 from tape.core.text import check_body, check_count, check_name
 from tape.core.timer import Timer, TimerClaim
 from tape.operations.operation import Access, Operation, OperationRequest, Repeat, Scope
@@ -35,7 +35,7 @@ class AwaitSignal(OperationRequest[WaitResult]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendSignal(OperationRequest[SignalResult]):
-    """Sends a signal to a gate of a run, or of the newest run of a session; with a key, once."""
+    """Sends a signal to a gate of a run, or without a run id of the newest run of a session; with a key, once."""
 
     gate: str
     run_id: str = ""
@@ -50,8 +50,8 @@ class SendSignal(OperationRequest[SignalResult]):
         check_body("resolution_json", self.resolution_json)
         if self.run_id or not self.app:
             check_run_id(self.run_id)
-        if self.run_id and self.app:
-            raise UsageError("a signal is for a run or for the newest run of a session, not for both")
+        else:
+            Invocation(app=self.app, user=self.user, session=self.session)  # checks the names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

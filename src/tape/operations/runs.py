@@ -7,8 +7,9 @@ from typing import Final
 
 from tape.core.claim import RUN_LEASE
 from tape.core.ids import RunId
-from tape.core.run_state import Compaction, RunClaim, RunSpec, RunState, RunStatus
-from tape.operations.operation import Access, Operation, OperationRequest, Repeat, Scope
+from tape.core.run_state import Compaction, Invocation, RunClaim, RunSpec, RunState, RunStatus
+from tape.core.text import check_name
+from tape.operations.operation import Access, Operation, OperationRequest, Repeat, Scope, check_limit
 
 LIMIT: Final = 100
 
@@ -60,7 +61,8 @@ class FindNewestRun(OperationRequest[RunId]):
     user: str
     session: str
 
-    names = ("app",)
+    def __post_init__(self) -> None:
+        Invocation(app=self.app, user=self.user, session=self.session)  # checks the names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,11 @@ class ListRunsToRecover(OperationRequest[Sequence[RunState]]):
     app: str | None = None
     limit: int = LIMIT
     now_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        check_limit(self.limit)
+        if self.app is not None:
+            check_name("app", self.app)  # a run's app may be any name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

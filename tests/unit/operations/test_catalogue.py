@@ -1,6 +1,7 @@
 """Every operation is defined once, and carried and handled wherever it can be called."""
 
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,9 +9,10 @@ import pytest
 from tape.core.errors import UsageError
 from tape.operations.catalogue import OPERATIONS
 from tape.operations.effects import ListEffectsToDispatch
-from tape.operations.gates import ListDueTimers
+from tape.operations.gates import ListDueTimers, SendSignal
 from tape.operations.obligations import ListUnresolvedObligations
 from tape.operations.operation import Access, Operation, Repeat
+from tape.operations.runs import FindNewestRun, ListRunsToRecover
 from tape.runs.budgets import Budgets
 from tape.runs.decisions import Decisions
 from tape.runs.dispatch import Dispatch
@@ -66,3 +68,15 @@ def test_a_list_for_an_app_that_cannot_have_this_name_is_refused(request_type: A
 def test_a_limit_is_bounded(limit: Any) -> None:
     with pytest.raises(UsageError, match="a limit is 1 to 10,000"):
         ListDueTimers(limit=limit)
+
+
+@pytest.mark.parametrize("name", ["my app", "ü", "a/b"])
+def test_a_run_may_have_an_app_of_any_name(name: str) -> None:
+    assert ListRunsToRecover(app=name).app == FindNewestRun(app=name, user="", session="").app == name
+
+
+@pytest.mark.parametrize("field", ["app", "user", "session"])
+@pytest.mark.parametrize("request_type", [FindNewestRun, partial(SendSignal, gate="g")])
+def test_the_names_of_a_session_are_printable(request_type: Any, field: str) -> None:
+    with pytest.raises(UsageError, match="printable"):
+        request_type(**{"app": "a", "user": "u", "session": "s", field: "\0"})
