@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tape.core.run_state import RunState
     from tape.matcher.dispatcher import WorkerConfig
     from tape.outbox.forwarder import Destination
+    from tape.runs.ledgers import Ledgers
     from tape.sdk.durable.agent_job import Function
     from tape.sdk.durable.agent_worker import AgentOptions
     from tape.sdk.nouns.blocking import Node
@@ -139,7 +140,6 @@ async def aconnect(url: str | None = None, *, must_exist: bool = False) -> Async
     Without a URL it is TAPE_URL; if only TAPE_STORE is set, that; else the server at tape://localhost:7878. A store
     that does not exist is created; one that `must_exist` raises MissingStore instead.
     """
-    from tape.runs.ledgers import Ledgers
     from tape.sdk.nouns.node import AsyncNode
 
     settings = Settings.read(os.environ)
@@ -151,9 +151,16 @@ async def aconnect(url: str | None = None, *, must_exist: bool = False) -> Async
             yield node
         return
     async with open_backend(place, must_exist=must_exist) as backend:
-        ledgers = Ledgers(backend.store, backend.journal)
+        ledgers = ledgers_of(backend.store, backend.journal)
         await ledgers.check()
         yield AsyncNode(ledgers, settings.app)
+
+
+def ledgers_of(store: Store, journal: Journal) -> "Ledgers":
+    """The ledgers of a store; they run its other operations too."""
+    from tape.runs.ledgers import Ledgers
+
+    return Ledgers(store, journal)
 
 
 def _is_far(url: str) -> bool:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 from tape.bus.journal import Journal
 from tape.bus.tail import ENTRIES
-from tape.compose import lake_behind, need, open_store, run_journal
+from tape.compose import lake_behind, ledgers_of, need, open_store, run_journal
 from tape.core.background import background
 from tape.core.ports import Store
-from tape.runs.forks import Forks, open_forks
+from tape.runs.forks import open_forks
 from tape.runs.producers import Producers
 from tape.server.http.address import Address
 from tape.settings import Settings
@@ -84,18 +84,22 @@ async def serve(service: Service, on_ready: Callable[[Address, Address | None], 
         open_when_available(make, "serve") as store,
         run_journal(store, tail_entries, cold) as journal,
         _matching(store, journal, service.has_reactions),
-        _forking(store, journal, service.producers, meters, service.has_reactions) as (forks, ledgers),
+        nullcontext(ledgers_of(store, journal)) as ledgers,
+        open_forks(
+            journal, service.producers, meters.published.add, ledgers=ledgers if service.has_reactions else None
+        ) as forks,
         _searching(service) as searches,
     ):
         node = Node(
             journal=journal,
             runs=store.runs,
             forks=forks,
+            operations=ledgers,
             subscribers=subscribers,
             meters=meters,
             cold=_cold_runs(service.data) if service.is_bounded else None,
             store=store if service.has_reactions else None,
-            ledgers=ledgers,
+            ledgers=ledgers if service.has_reactions else None,
             outbox=_outbox(Settings.read(os.environ).outbox or service.store),
             lake=_lake_jobs(service, store),
             searches=searches,
@@ -103,28 +107,27 @@ async def serve(service: Service, on_ready: Callable[[Address, Address | None], 
             is_ephemeral=service.is_ephemeral,
             reap_after=service.reap_after,
         )
-        grpc_server = _grpc_server(service, store, journal, subscribers, meters)
+        grpc_server = _grpc_server(service, store, journal, ledgers, subscribers, meters)
         ready = partial(_report_ready, on_ready, grpc_server)
         await serve_node(node, service.http, service.origins, ready, grpc_server)
 
 
 def _grpc_server(
-    service: Service, store: Store, journal: Journal, subscribers: "Subscribers", meters: Meters
+    service: Service, store: Store, journal: Journal, ledgers: "Ledgers", subscribers: "Subscribers", meters: Meters
 ) -> "Door | None":
     """The gRPC server; without its packages there is none, unless it was asked for."""
     if service.grpc is None or (find_spec("grpc") is None and not service.needs_grpc):
         return None
     for package in ("grpc", "grpc_health", "grpc_reflection"):
         need(package, "grpc")
-    from tape.runs.ledgers import Ledgers
     from tape.server.grpc.door import Door
     from tape.server.grpc.hall import Hall
 
-    ledgers = Ledgers(store, journal)
     hall = Hall(
         store=store,
         journal=journal,
         ledgers=ledgers,
+        operations=ledgers,
         subscribers=subscribers,
         meters=meters,
         has_ledgers=service.has_reactions,
@@ -136,18 +139,6 @@ def _report_ready(
     on_ready: Callable[[Address, Address | None], None], grpc_server: "Door | None", http: Address
 ) -> None:
     on_ready(http, None if grpc_server is None else grpc_server.address)
-
-
-@asynccontextmanager
-async def _forking(
-    store: Store, journal: Journal, producers: Producers, meters: Meters, is_able: bool
-) -> AsyncIterator[tuple[Forks, "Ledgers | None"]]:
-    """Forks, and the ledgers that their children inherit, if the store has ledgers."""
-    from tape.runs.ledgers import Ledgers
-
-    ledgers = Ledgers(store, journal) if is_able else None
-    async with open_forks(journal, producers, meters.published.add, ledgers=ledgers) as forks:
-        yield forks, ledgers
 
 
 def _outbox(url: str) -> "OpenOutbox | None":

@@ -45,7 +45,8 @@ def started(kind: str, store: str) -> Iterator["subprocess.Popen[str]"]:
 async def serve_ours(store_url: str) -> None:
     async with open_store(store_url) as store, run_journal(store) as journal:
         await _fill(journal)
-        hall = Hall(store=store, journal=journal, ledgers=Ledgers(store, journal), subscribers=Subscribers(2_000))
+        ledgers = Ledgers(store, journal)
+        hall = Hall(store=store, journal=journal, ledgers=ledgers, operations=ledgers, subscribers=Subscribers(2_000))
         door = Door(hall, Address("127.0.0.1", 0))
         await door.open()
         assert door.address is not None

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from tape.bus.journal import Journal
+from tape.compose import ledgers_of
 from tape.core.ports import Store
-from tape.runs.ledgers import Ledgers
 from tape.sdk.nouns.node import AsyncNode
 from tape.sdk.remote.node import reached as connected
 from tape.server.grpc.door import Door
@@ -18,7 +18,8 @@ ANY_PORT = Address("127.0.0.1", 0)
 @asynccontextmanager
 async def served(store: Store, journal: Journal) -> AsyncIterator[str]:
     """The URL of a server over a store."""
-    door = Door(Hall(store=store, journal=journal, ledgers=Ledgers(store, journal)), ANY_PORT)
+    ledgers = ledgers_of(store, journal)
+    door = Door(Hall(store=store, journal=journal, ledgers=ledgers, operations=ledgers), ANY_PORT)
     await door.open()
     assert door.address is not None
     try:

@@ -1,17 +1,12 @@
 """All ledgers of a store, in this process."""
 
-import inspect
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, TypeAlias, TypeVar, get_type_hints
-
 from tape.bus.journal import Journal
-from tape.core.caller import PLAIN, Caller
 from tape.core.codec import JsonValue
 from tape.core.event import Entry
 from tape.core.fork_policy import EffectPolicy
 from tape.core.ids import RunId, Seq
 from tape.core.ports import Store
-from tape.operations.operation import OperationRequest
+from tape.operations.handlers import Handlers
 from tape.runs import fork_ledgers
 from tape.runs.budgets import Budgets
 from tape.runs.decisions import Decisions
@@ -26,33 +21,18 @@ from tape.runs.sessions import Sessions
 from tape.runs.timers import Timers
 from tape.runs.values import Values, ValueWatch
 
-R = TypeVar("R")
-Handler: TypeAlias = Callable[[Any, Caller], Awaitable[Any]]
 
+class Ledgers(Handlers):
+    """Runs the operations of ledgers, and those of `others` too."""
 
-def handlers_of(ledger: object) -> Iterator[tuple[type[OperationRequest[Any]], Handler]]:
-    """The public methods of a ledger that take a request, by the type of the request."""
-    for name, method in inspect.getmembers(ledger, inspect.iscoroutinefunction):
-        request = get_type_hints(method).get("request")
-        if request is not None and not name.startswith("_"):
-            yield request, method
-
-
-class Ledgers:
-    def __init__(self, store: Store, journal: Journal) -> None:
+    def __init__(self, store: Store, journal: Journal, *others: object) -> None:
         ledger_store = LedgerStore(store, journal)
         self.events = Events(journal)
         self.obligations = Obligations(ledger_store)
         self.values = Values(ledger_store)
         self._store = ledger_store
-        others = (Runs, Decisions, Effects, Dispatch, Gates, Timers, Budgets, Sessions)
-        ledgers = (self.obligations, self.values, *(ledger(ledger_store) for ledger in others))
-        self._handlers = {request: handler for ledger in ledgers for request, handler in handlers_of(ledger)}
-
-    async def call(self, request: OperationRequest[R], caller: Caller = PLAIN) -> R:
-        """Runs an operation."""
-        result: R = await self._handlers[type(request)](request, caller)
-        return result
+        ledgers = (Runs, Decisions, Effects, Dispatch, Gates, Timers, Budgets, Sessions)
+        super().__init__(self.obligations, self.values, *(ledger(ledger_store) for ledger in ledgers), *others)
 
     async def watch(self, namespace: str, key: str, from_version: int | None = None) -> ValueWatch:
         return await self.values.watch(namespace, key, from_version)

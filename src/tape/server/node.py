@@ -15,6 +15,7 @@ from tape.core.lake import LakeQueries
 from tape.core.ports import RunDirectory, Store
 from tape.core.run import Head, RunMeta, RunRecord
 from tape.core.search import Searches
+from tape.operations.handlers import Handlers
 from tape.runs.forks import Forks
 from tape.runs.ledgers import Ledgers
 from tape.server.sse.fan_out import FanOutGroups
@@ -78,14 +79,16 @@ OpenOutbox: TypeAlias = Callable[[], AbstractAsyncContextManager[OutboxTable]]
 class Node:
     """One server over one journal.
 
-    A bounded store deletes old entries, an ephemeral one ends with this process. `cold` is set if files keep what the
-    store deletes, `store` and `ledgers` if it has reactions, tasks and ledgers, `lake` and `searches` if it can have a
-    lake. `outbox` opens the outbox's own database for each request, because requests are rare.
+    A bounded store deletes old entries, an ephemeral one ends with this process. `operations` runs every operation.
+    `cold` is set if files keep what the store deletes, `store` and `ledgers` if it has reactions, tasks and ledgers,
+    `lake` and `searches` if it can have a lake. `outbox` opens the outbox's own database for each request, because
+    requests are rare.
     """
 
     journal: Journal
     runs: RunDirectory
     forks: Forks
+    operations: Handlers = field(default_factory=Handlers)
     subscribers: Subscribers = field(default_factory=Subscribers)
     fan_out_groups: FanOutGroups = field(default_factory=FanOutGroups)
     meters: Meters = field(default_factory=Meters)

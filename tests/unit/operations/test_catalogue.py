@@ -10,6 +10,7 @@ from tape.core.errors import UsageError
 from tape.operations.catalogue import OPERATIONS
 from tape.operations.effects import ListEffectsToDispatch
 from tape.operations.gates import ListDueTimers, SendSignal
+from tape.operations.handlers import handlers_of
 from tape.operations.obligations import ListUnresolvedObligations
 from tape.operations.operation import Access, Operation, Repeat
 from tape.operations.runs import FindNewestRun, ListRunsToRecover
@@ -18,7 +19,6 @@ from tape.runs.decisions import Decisions
 from tape.runs.dispatch import Dispatch
 from tape.runs.effects import Effects
 from tape.runs.gates import Gates
-from tape.runs.ledgers import handlers_of
 from tape.runs.obligations import Obligations
 from tape.runs.runs import Runs
 from tape.runs.sessions import Sessions

@@ -9,6 +9,7 @@ from tape.core.errors import UsageError
 from tape.core.ids import RunId
 from tape.core.ports import Store
 from tape.core.run import Head
+from tape.operations.handlers import Handlers
 from tape.runs.ledgers import Ledgers
 from tape.server.grpc.batches import Batches
 from tape.server.sse.run_end import RunEndFrames
@@ -21,11 +22,12 @@ MOST: Final = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hall:
-    """One store, its journal and its ledgers, and the places that streams have; some stores refuse ledgers."""
+    """One store, its journal, ledgers and operations, and the places of streams; some stores refuse ledgers."""
 
     store: Store
     journal: Journal
     ledgers: Ledgers
+    operations: Handlers = field(default_factory=Handlers)
     subscribers: Subscribers = field(default_factory=Subscribers)
     batches: Batches = field(default_factory=Batches)
     meters: Meters = field(default_factory=Meters)

@@ -50,7 +50,7 @@ def procedure(name: str) -> Handler:
 async def _call(name: str, hall: Hall, message: Message, caller: Caller) -> Message:
     """Runs the operation that a procedure carries."""
     carried = procedure_of(name, message)
-    result = await hall.ledgers.call(carried.decode(message), caller)
+    result = await hall.operations.call(carried.decode(message), caller)
     response = carried.respond(result, message)
     await _number(hall, [response] if isinstance(response, pb.RunState) else getattr(response, "runs", ()))
     return response
