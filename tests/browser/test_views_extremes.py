@@ -129,6 +129,19 @@ async def test_an_odd_address_is_answered_and_nothing_breaks(screen: Screen) -> 
         assert await sticking(screen.page) == []
 
 
+async def test_a_list_that_is_gone_hears_a_late_scroll_and_nothing_breaks(screen: Screen, server: TapeServer) -> None:
+    with server.client() as http:
+        open_run(http, "left")
+        publish(http, "left", [{"payload": 1}])
+    await screen.open("#/runs/left")
+    await expect(screen.row(1)).to_be_visible()
+
+    await screen.page.evaluate("() => { window.left = document.querySelector('.list'); location.hash = '#/tasks' }")
+    await expect(screen.page.locator(".list")).to_have_count(0)
+
+    await screen.page.evaluate("() => window.left.dispatchEvent(new Event('scroll'))")
+
+
 async def test_a_page_keeps_the_newest_of_too_many_payloads(screen: Screen, server: TapeServer) -> None:
     with server.client() as http:
         open_run(http, "large")

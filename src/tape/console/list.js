@@ -29,6 +29,7 @@ export function List({ count, height, dropped = 0, isFollowed, onFollow, onTop, 
   }, [shown, view.height])
 
   const scrolled = () => {
+    if (!box.current) return // a browser reports a scroll in the next frame, when the list may be gone
     const { scrollTop: top, clientHeight } = box.current
     const isAtEnd = top + clientHeight >= count * height - height / 2
     if (top < last.current.top - 1 && !isAtEnd) onFollow(false)
