@@ -12,6 +12,7 @@ from tape.core import codec
 from tape.core.codec import JsonValue
 from tape.core.errors import UsageError
 from tape.core.event import Trace
+from tape.core.near_miss import unknown_name
 from tape.server.http.body import MAX_BODY, SMALL, BodyReader
 from tape.server.http.errors import ClientDisconnected, RequestTimeout, UnsupportedMediaType
 from tape.server.http.protocol import EXTENSION, HttpConnection
@@ -67,6 +68,12 @@ class Request:
         if len(found) > 1:
             raise UsageError(f"parameter {name} may be given once, not {len(found)} times")
         return found[0] if found else None
+
+    def check_parameters(self, known: Sequence[str]) -> None:
+        """Refuses a parameter that the route does not have, with the name that was probably meant."""
+        for name, _ in self._query:
+            if name not in known:
+                raise UsageError(unknown_name("parameter", name, known))
 
     @cached_property
     def trace(self) -> Trace | None:
