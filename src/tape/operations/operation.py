@@ -108,6 +108,14 @@ class Operation:
     shape: Shape = Shape.UNARY
 
     @property
+    def noun(self) -> str:
+        return self.name.partition(".")[0]
+
+    @property
+    def verb(self) -> str:
+        return self.name.partition(".")[2]
+
+    @property
     def summary(self) -> str:
         return (self.request.__doc__ or "").partition("\n")[0]
 

@@ -2,18 +2,23 @@
 
 from dataclasses import fields
 from functools import partial
+from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from tape.core.errors import UsageError
 from tape.operations.catalogue import OPERATIONS
 from tape.operations.effects import ListEffectsToDispatch
+from tape.operations.fields import MEANINGS
 from tape.operations.gates import ListDueTimers, SendSignal
 from tape.operations.handlers import handlers_of
 from tape.operations.obligations import ListUnresolvedObligations
 from tape.operations.operation import Access, Operation, Repeat
 from tape.operations.runs import FindNewestRun, ListRunsToRecover
+from tape.operations.surfaces import surfaces_of
 from tape.runs.budgets import Budgets
 from tape.runs.decisions import Decisions
 from tape.runs.dispatch import Dispatch
@@ -24,9 +29,17 @@ from tape.runs.runs import Runs
 from tape.runs.sessions import Sessions
 from tape.runs.timers import Timers
 from tape.runs.values import Values
+from tape.sdk.nouns.node import AsyncNode
+from tape.server.routes.table import ROUTES
+from tape.wire.operation_json import example_of, read_text, request_of, request_type
+from tape.wire.procedure import METHODS
 from tape.wire.procedures import BY_OPERATION
+from tools.docs.reference import commands
 
 LEDGERS = (Runs, Decisions, Effects, Dispatch, Obligations, Gates, Timers, Budgets, Values, Sessions)
+NO_LEDGERS: Any = SimpleNamespace(events=None, call=None)
+NODE = AsyncNode(NO_LEDGERS)
+COMMANDS = {path for path, _, _ in commands()}
 by_name = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)
 
 
@@ -80,3 +93,28 @@ def test_a_run_may_have_an_app_of_any_name(name: str) -> None:
 def test_the_names_of_a_session_are_printable(request_type: Any, field: str) -> None:
     with pytest.raises(UsageError, match="printable"):
         request_type(**{"app": "a", "user": "u", "session": "s", field: "\0"})
+
+
+@by_name
+def test_every_field_is_explained_and_every_required_one_has_an_example(operation: Operation) -> None:
+    found = msgspec.structs.fields(request_type(operation))
+
+    assert [each.name for each in found if each.name not in MEANINGS] == []
+    assert isinstance(request_of(operation, read_text(operation, example_of(operation))), operation.request)
+
+
+def test_every_meaning_is_of_a_field() -> None:
+    known = {each.name for operation in OPERATIONS for each in msgspec.structs.fields(request_type(operation))}
+
+    assert MEANINGS.keys() == known
+
+
+@by_name
+def test_an_operation_is_on_every_surface_or_there_is_a_reason(operation: Operation) -> None:
+    found = surfaces_of(operation)
+    routes = {(route.method, route.path) for route in ROUTES}
+
+    assert found.http is None or tuple(found.http) in routes
+    assert found.grpc is None or found.grpc in METHODS
+    assert found.sdk is None or callable(attrgetter(found.sdk)(NODE))
+    assert found.cli is None or tuple(found.cli.split()) in COMMANDS

@@ -11,6 +11,7 @@ from tape.server.routes import (
     lake,
     ledgers,
     metrics,
+    operations,
     outbox,
     reactions,
     runs,
@@ -20,7 +21,8 @@ from tape.server.routes import (
     values,
 )
 
-_API: Final = (
+_OWN: Final = (
+    operations.LIST,
     *health.ROUTES,
     *metrics.ROUTES,
     *runs.ROUTES,
@@ -34,5 +36,6 @@ _API: Final = (
     *outbox.ROUTES,
     *lake.ROUTES,
 )
+_API: Final = (*_OWN, *operations.derived(_OWN))
 
 ROUTES: Final[tuple[Route, ...]] = (*_API, *documents.routes(_API), *console.ROUTES)

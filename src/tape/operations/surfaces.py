@@ -1,0 +1,135 @@
+"""Where an operation can be called: its HTTP route, its gRPC procedure, its command and its method of the SDK.
+
+All four follow from the operation's name and fields. The tables name what differs, and what is missing and why.
+"""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple
+
+from tape.operations.operation import Access, Operation
+
+OF_RUNS: Final = frozenset({"run", "decision", "effect", "obligation", "gate", "timer", "budget"})
+KEYS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "decision": ("decision_index",), "effect": ("idempotency_key",), "obligation": ("number",), "gate": ("gate",),
+        "timer": ("timer_id",), "value": ("namespace", "key"), "session": ("app", "user", "session"),
+    }
+)  # fmt: skip
+PLURALS: Final = {"budget": "budget"}  # a run has one
+SHORT_VERBS: Final = {"list": "ls", "get": "show"}
+
+
+class HttpRoute(NamedTuple):
+    method: Literal["GET", "POST", "PUT", "DELETE"]
+    path: str
+
+
+HTTP: Final[Mapping[str, HttpRoute]] = MappingProxyType(
+    {
+        "value.write": HttpRoute("PUT", "/values/{namespace}/{key}"),
+        "value.delete": HttpRoute("DELETE", "/values/{namespace}/{key}"),
+        "gate.send": HttpRoute("POST", "/runs/{run_id}/gates/{gate}"),
+        "session.delete": HttpRoute("DELETE", "/sessions/{app}/{user}/{session}"),
+    }
+)
+
+GRPC: Final[Mapping[str, str]] = MappingProxyType({"run.take": "ResumeRun", "run.renew": "ResumeRun"})
+
+CLI: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "gate.send": "tape run signal", "value.write": "tape value set", "value.get": "tape value get",
+        "value.delete": "tape value delete",
+    }
+)  # fmt: skip
+
+SDK: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "run.renew": "runs.heartbeat", "effect.pending": "effects.in_doubt", "effect.to-dispatch": "dispatch.due",
+        "effect.claim": "dispatch.claim", "effect.attempt": "dispatch.attempt", "effect.observe": "dispatch.observe",
+        "effect.doubt-silent": "dispatch.mark_lost_in_doubt", "value.write": "values.set",
+    }
+)  # fmt: skip
+
+EXCEPTIONS: Final[Mapping[tuple[str, str], str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surfaces:
+    """Where one operation can be called; None stands for an exception, whose reason `missing` has."""
+
+    http: HttpRoute | None
+    grpc: str | None
+    cli: str | None
+    sdk: str | None
+    missing: Mapping[str, str]
+
+
+def surfaces_of(operation: Operation) -> Surfaces:
+    missing = {surface: why for (name, surface), why in EXCEPTIONS.items() if name == operation.name}
+    return Surfaces(
+        http=None if "http" in missing else HTTP.get(operation.name) or _route(operation),
+        grpc=None if "grpc" in missing else GRPC.get(operation.name, operation.request.__name__),
+        cli=None if "cli" in missing else CLI.get(operation.name) or _command(operation),
+        sdk=None if "sdk" in missing else SDK.get(operation.name) or _method(operation),
+        missing=missing,
+    )
+
+
+def row_of(operation: Operation) -> dict[str, Any]:
+    """An operation as a row of the catalogue."""
+    found = surfaces_of(operation)
+    return {
+        "name": operation.name, "summary": operation.summary, "verb": operation.access.value,
+        "scope": operation.scope.value, "kind": operation.shape.value, "repeat": operation.repeat.value,
+        "http": None if found.http is None else found.http._asdict(), "grpc": found.grpc, "cli": found.cli,
+        "sdk": found.sdk, "except": dict(found.missing),
+    }  # fmt: skip
+
+
+def key_fields(operation: Operation) -> tuple[str, ...]:
+    """The fields that name what the operation is about, in the order of a path; the others are its body."""
+    required = {each.name for each in flat_fields(operation.request) if is_required(each)}
+    keys = KEYS.get(operation.noun, ())
+    named = ("run_id", *keys) if operation.noun in OF_RUNS else keys
+    return tuple(name for name in named if name in required)
+
+
+def flat_fields(kind: Any) -> tuple[Field[Any], ...]:
+    """The fields of a dataclass; those of its field `of`, which identifies it, stand in its place."""
+    found: list[Field[Any]] = []
+    for each in fields(kind):
+        found += flat_fields(each.type) if each.name == "of" else [each]
+    return tuple(found)
+
+
+def is_required(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def _route(operation: Operation) -> HttpRoute:
+    """`/runs/{run_id}/effects/{idempotency_key}/complete`; `-` in place of a run id stands for all runs."""
+    keys = key_fields(operation)
+    parts = [] if operation.noun == "run" else [PLURALS.get(operation.noun, f"{operation.noun}s")]
+    if operation.noun in OF_RUNS:
+        parts = ["runs", "{run_id}" if "run_id" in keys else "-", *parts]
+    parts += [f"{{{name}}}" for name in keys if name != "run_id"]
+    if operation.verb not in SHORT_VERBS and not _creates(operation, keys):
+        parts.append(operation.verb)
+    return HttpRoute("GET" if operation.access is Access.READ else "POST", "/" + "/".join(parts))
+
+
+def _creates(operation: Operation, keys: tuple[str, ...]) -> bool:
+    """Whether the operation names where a record is, but not the record: a POST to the collection creates it."""
+    own = KEYS.get(operation.noun, ())
+    return bool(own and keys) and own[-1] not in keys and operation.access is Access.WRITE
+
+
+def _command(operation: Operation) -> str:
+    return f"tape {operation.noun} {SHORT_VERBS.get(operation.verb, operation.verb)}"
+
+
+def _method(operation: Operation) -> str:
+    verb = {"get": "find", "list": "listed"}.get(operation.verb, operation.verb)
+    return f"{operation.noun}s.{verb.replace('-', '_')}"

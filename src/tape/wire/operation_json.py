@@ -1,0 +1,267 @@
+"""Operations as JSON, as HTTP and the command line carry them.
+
+The fields of a request and of a result keep their names. A duration is a number of milliseconds, with `_ms` behind its
+name, and the fields of `of`, which identifies a record, stand beside the others.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import Field, is_dataclass
+from datetime import timedelta
+from enum import Enum
+from functools import cache
+from types import MappingProxyType, NoneType, UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from tape.core.claim import LONGEST, SHORTEST, lease_ms
+from tape.core.errors import UsageError, quoted
+from tape.core.ids import ID_GRAMMAR
+from tape.core.text import MAX_BODY, MAX_NAME
+from tape.operations.fields import EXAMPLES
+from tape.operations.operation import MAX_LIMIT, Operation, OperationRequest
+from tape.operations.surfaces import PLURALS, flat_fields, is_required
+
+Json = dict[str, Any]
+
+MILLISECOND: Final = timedelta(milliseconds=1)
+LARGEST: Final = (1 << 63) - 1
+TOKENS: Final = (1 << 53) - 1
+Id = Annotated[str, Meta(pattern=f"^{ID_GRAMMAR}$", description="1 to 128 of A-Z a-z 0-9 . _ -")]
+Name = Annotated[str, Meta(max_length=MAX_NAME, description="printable text")]
+RequiredName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, description="printable text")]
+Body = Annotated[str, Meta(max_length=MAX_BODY, description="usually JSON; Tape does not interpret it")]
+Dollars = Annotated[float, Meta(ge=0, le=(1 << 53) // 1_000_000)]
+Lease = Annotated[int, Meta(ge=lease_ms(SHORTEST), le=lease_ms(LONGEST))]
+
+TEXTS: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "run_id": Id, "owner": Id, "rationale": Body, "error": Body,
+        "app": Annotated[str, Meta(pattern=f"^({ID_GRAMMAR})?$", description="an app; empty: any")],
+    }
+)  # fmt: skip
+BOUNDS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
+    {
+        "limit": (1, MAX_LIMIT),
+        "max_attempts": (1, LARGEST),
+        "tokens": (0, (1 << 53) - 1),
+        "token_cap": (0, (1 << 53) - 1),
+    }
+)
+
+
+@cache
+def request_type(operation: Operation, without: frozenset[str] = frozenset()) -> type[Struct]:
+    """The fields of a request; those in a path may be left out."""
+    kept = [each for each in _schema(operation.request, operation.request.names) if each[0] not in without]
+    return _struct(operation.request.__name__, operation.summary, kept, is_sent=True)
+
+
+def request_of(operation: Operation, given: Mapping[str, Any]) -> OperationRequest[Any]:
+    """The request with these fields, whose types were checked; UNSET stands for a default."""
+    request: OperationRequest[Any] = _build(operation.request, given)
+    return request
+
+
+def read_text(operation: Operation, given: Mapping[str, Any]) -> Json:
+    """Checks fields that came as text: in a path, in a query or with a command."""
+    types = {each.name: each.type for each in msgspec.structs.fields(request_type(operation))}
+    return {name: _read(name, text, types[name]) for name, text in given.items()}
+
+
+def _read(name: str, text: Any, kind: Any) -> Any:
+    try:
+        return msgspec.convert(text, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{name}: {quoted(str(error))[1:-1]}") from None
+
+
+def example_of(operation: Operation) -> Json:
+    """An example of each field that is required, and of the run."""
+    found = msgspec.structs.fields(request_type(operation))
+    return {each.name: _example(each.name, each.type) for each in found if each.required or each.name == "run_id"}
+
+
+def _example(name: str, kind: Any) -> Any:
+    """The usual example of a field; if it has another set of values, the last one, which is an end."""
+    usual = EXAMPLES[name]
+    if isinstance(kind, type) and issubclass(kind, Enum) and usual not in {each.value for each in kind}:
+        return list(kind)[-1].value
+    return usual
+
+
+def write_result(operation: Operation, result: Any) -> Json | None:
+    """A result as a JSON object; None if what was asked for does not exist."""
+    kind = operation.result
+    if result is None:
+        return None
+    if _is_list(kind):
+        return {_rows(operation): [plain(each) for each in result], "next_cursor": getattr(result, "next_cursor", "")}
+    if kind is bool:
+        return {"found": result}
+    written = plain(result)
+    return written if isinstance(written, dict) else {"run_id": written}
+
+
+@cache
+def result_type(operation: Operation) -> type[Struct]:
+    """The shape of what `write_result` returns."""
+    kind: Any = _optional(operation.result)[0]
+    name = f"{operation.request.__name__}Result"
+    if _is_list(kind):
+        (row,) = get_args(kind)
+        return _struct(name, operation.summary, [(_rows(operation), list[_output(row)]), ("next_cursor", str)])  # type: ignore[misc]
+    if kind is bool:
+        return _struct(name, operation.summary, [("found", bool)])
+    if _is_record(kind):
+        return _output(kind)  # type: ignore[no-any-return]
+    return _struct(name, operation.summary, [("run_id", str)])
+
+
+def plain(value: Any) -> Any:
+    """A value of the library as JSON has it."""
+    if _is_record(type(value)):
+        return dict(_members(value))
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(each) for each in value]
+    return value
+
+
+def _members(value: Any) -> Iterator[tuple[str, Any]]:
+    for field in type(value).__dataclass_fields__.values():
+        member = getattr(value, field.name)
+        if field.name == "of":
+            yield from _members(member)
+        elif isinstance(member, timedelta):
+            yield f"{field.name}_ms", member // MILLISECOND
+        else:
+            yield field.name, plain(member)
+
+
+def _is_record(kind: Any) -> bool:
+    return is_dataclass(kind)
+
+
+def _rows(operation: Operation) -> str:
+    return PLURALS.get(operation.noun, f"{operation.noun}s")
+
+
+def _is_list(kind: Any) -> bool:
+    return get_origin(kind) is Sequence or get_origin(kind) is list
+
+
+def _build(kind: Any, given: Mapping[str, Any]) -> Any:
+    """A dataclass from the fields that were given; its own defaults stand for the others."""
+    built: Json = {}
+    for name, hint in _hints(kind):
+        if name == "of":
+            built[name] = _build(hint, given)
+        elif hint is timedelta and given.get(f"{name}_ms", UNSET) is not UNSET:
+            built[name] = given[f"{name}_ms"] * MILLISECOND
+        elif given.get(name, UNSET) is not UNSET:
+            built[name] = _value(_optional(hint)[0], given[name])
+    return kind(**built)
+
+
+def _value(hint: Any, given: Any) -> Any:
+    if isinstance(given, Struct):
+        return _build(hint, msgspec.structs.asdict(given))
+    return tuple(given) if isinstance(given, list) else given
+
+
+@cache
+def _hints(kind: Any) -> tuple[tuple[str, Any], ...]:
+    hints = get_type_hints(kind)
+    return tuple((name, hints[name]) for name in kind.__dataclass_fields__)
+
+
+def _schema(kind: Any, names: Sequence[str] = ()) -> Iterator[tuple[Any, ...]]:
+    """The fields of a dataclass that is sent to Tape, with their bounds."""
+    for field in flat_fields(kind):
+        name, schema = (f"{field.name}_ms", Lease) if field.type is timedelta else (field.name, _input(field, names))
+        yield (name, schema) if is_required(field) else (name, schema | UnsetType, UNSET)
+
+
+def _input(field: Field[Any], names: Sequence[str]) -> Any:
+    kind, is_optional = _optional(field.type)
+    schema = _bounded(field, kind, names)
+    return schema | None if is_optional else schema
+
+
+def _bounded(field: Field[Any], kind: Any, names: Sequence[str]) -> Any:
+    if _is_record(kind):
+        return _sent(kind)
+    if get_origin(kind) is tuple:
+        return list[Name]
+    if get_origin(kind) is not None and issubclass(get_origin(kind), Mapping):
+        return dict[str, str]
+    if kind is float:
+        return Dollars
+    if kind is int:
+        least, most = BOUNDS.get(field.name, (min(0, field.default) if type(field.default) is int else 0, LARGEST))
+        return Annotated[int, Meta(ge=least, le=most)]
+    if kind is bool or issubclass(_plain_type(kind), Enum):
+        return kind
+    return _text(field, names)
+
+
+@cache
+def _sent(kind: Any) -> type[Struct]:
+    return _struct(f"New{kind.__name__}", kind.__doc__ or "", list(_schema(kind)), is_sent=True)
+
+
+def _text(field: Field[Any], names: Sequence[str]) -> Any:
+    if field.name.endswith("_json"):
+        return Body
+    if field.name in TEXTS and not (field.name == "app" and field.default != ""):
+        return TEXTS[field.name]  # the app of a run may have any name; the one of work is an id
+    return RequiredName if field.name in names or is_required(field) else Name
+
+
+@cache
+def _output(kind: Any) -> Any:
+    """The type of a member of a result."""
+    bare, is_optional = _optional(kind)
+    if _is_record(bare):
+        found: Any = _struct(bare.__name__, bare.__doc__ or "", list(_result_fields(bare)))
+    elif get_origin(bare) is tuple:
+        found = list[_output(get_args(bare)[0])]  # type: ignore[misc]
+    elif get_origin(bare) is not None:
+        found = dict[str, str]
+    else:
+        found = _plain_type(bare)
+    return found | None if is_optional else found
+
+
+def _result_fields(kind: Any) -> Iterator[tuple[str, Any]]:
+    for name, hint in _hints(kind):
+        if name == "of":
+            yield from _result_fields(hint)
+        else:
+            yield (f"{name}_ms", int) if hint is timedelta else (name, _output(hint))
+
+
+def _optional(kind: Any) -> tuple[Any, bool]:
+    """A type without its None, and whether it had one; of several types the first counts."""
+    if get_origin(kind) not in (Union, UnionType):
+        return kind, False
+    kinds = get_args(kind)
+    return next(each for each in kinds if each is not NoneType), NoneType in kinds
+
+
+def _plain_type(kind: Any) -> Any:
+    """The type behind a NewType."""
+    while hasattr(kind, "__supertype__"):
+        kind = kind.__supertype__
+    return kind
+
+
+def _struct(name: str, summary: str, members: Sequence[tuple[Any, ...]], *, is_sent: bool = False) -> type[Struct]:
+    return msgspec.defstruct(
+        name, members, kw_only=True, frozen=True, forbid_unknown_fields=is_sent, namespace={"__doc__": summary}
+    )
