@@ -12,6 +12,7 @@ import pytest
 import redis
 
 from tape.cli.main import COMMANDS, run, tape
+from tests.cli.derived import derived_examples
 
 EVENT = "0190b7a8-3f5c-7c1d-9a8e-0f2b4c6d8e01"
 READING = (
@@ -45,6 +46,7 @@ CHANGING = (
     "reaction backfill rule",
     "journal archive --keep 1d",
 )
+DERIVED = tuple(derived_examples())
 OUTBOX = (
     "outbox ls",
     f"outbox show {EVENT}",
@@ -67,6 +69,7 @@ OTHERS = {
     "lake vacuum",
     "lake verify",
     "migrate",
+    "operations",
     "outbox contracts catalog",
     "outbox contracts check",
     "outbox migrate",
@@ -96,7 +99,7 @@ def ended(command: str, url: str, capsys: pytest.CaptureFixture[str]) -> tuple[i
     return code, capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [*READING, *CHANGING, *OUTBOX])
+@pytest.mark.parametrize("command", [*READING, *CHANGING, *DERIVED, *OUTBOX])
 def test_a_missing_file_is_an_error_and_stays_missing(
     command: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -106,7 +109,7 @@ def test_a_missing_file_is_an_error_and_stays_missing(
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("command", [*READING, *CHANGING])
+@pytest.mark.parametrize("command", [*READING, *CHANGING, *DERIVED[::9]])
 def test_a_file_without_a_journal_is_an_error_and_stays_as_it_is(
     command: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -120,7 +123,7 @@ def test_a_file_without_a_journal_is_an_error_and_stays_as_it_is(
     assert [path.name for path in folder.iterdir()] == ["shop.db"] and Path("shop.db").read_bytes() == before
 
 
-@pytest.mark.parametrize("command", [*READING, *CHANGING])
+@pytest.mark.parametrize("command", [*READING, *CHANGING, *DERIVED[::9]])
 def test_a_database_without_a_journal_is_an_error_and_stays_empty(
     command: str, postgres_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -179,7 +182,7 @@ def test_a_doctor_creates_nothing_in_a_database(postgres_url: str, capsys: pytes
 
 
 def test_every_command_is_in_one_of_these_lists() -> None:
-    listed = (*READING, *CHANGING, *OUTBOX, *OTHERS)
+    listed = (*READING, *CHANGING, *DERIVED, *OUTBOX, *OTHERS)
     known = {path for path in paths(tape) if any(f"{each} ".startswith(f"{path} ") for each in listed)}
 
     assert {path.partition(" ")[0] for path in paths(tape)} == set(COMMANDS)

@@ -8,15 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from tape.cli.choices import Choices
 from tape.cli.main import tape
 from tape.core import errors
 from tape.core.errors import TapeError
+from tape.operations.catalogue import OPERATIONS
+from tape.operations.fields import MEANINGS
+from tape.operations.surfaces import row_of
 from tape.server.http.route import Route
 from tape.server.routes import asyncapi, openapi
 from tape.server.routes.table import ROUTES
 from tape.telemetry import Counter, Meters
+from tape.wire.operation_json import request_type
 
 PACKAGE = Path(import_module("tape").__file__ or "").parent
 WIDTH = 80  # the narrowest terminal that help is written for
@@ -27,6 +32,7 @@ def pages() -> dict[str, str]:
     """The pages of the reference by their path."""
     made = {
         "cli": command_line(),
+        "operations": operations(),
         "http": http(ROUTES),
         "streams": streams([route for route in ROUTES if route.is_stream]),
         "grpc": grpc(),
@@ -61,6 +67,28 @@ def _below(
         if child is not None:
             below = click.Context(child, info_name=name, parent=context, obj=context.obj)
             yield from _below((*path, name), child, below)
+
+
+def operations() -> Iterator[str]:
+    """Where each operation can be called, and what its fields mean."""
+    yield from ("# Operations", "", "Every operation is defined once. `GET /operations` and `tape operations --json`")
+    yield from ("return this table. SDK methods are those of `tape.connect(…)`.", "")
+    yield from ("| operation | does | access to | repeated | HTTP | gRPC | command | SDK |", "|---" * 8 + "|")
+    for each in OPERATIONS:
+        row = row_of(each)
+        http = f"{row['http']['method']} {row['http']['path']}" if row["http"] else None
+        places = (_place(row, "http", http), *(_place(row, name, row[name]) for name in ("grpc", "cli", "sdk")))
+        facts = f"`{each.name}` | {cell(each.summary)} | {row['verb']} {row['scope']} | {row['repeat']}"
+        yield f"| {facts} | {' | '.join(places)} |"
+    for each in OPERATIONS:
+        yield from ("", f"## {each.name}", "", each.summary, "", "| field | meaning |", "|---|---|")
+        for field in msgspec.structs.fields(request_type(each)):
+            needed = ", required" if field.required else ""
+            yield f"| `{field.name}`{needed} | {cell(MEANINGS[field.name])} |"
+
+
+def _place(row: dict[str, Any], surface: str, name: str | None) -> str:
+    return cell(row["except"][surface]) if name is None else f"`{name}`"
 
 
 def http(routes: tuple[Route, ...]) -> Iterator[str]:

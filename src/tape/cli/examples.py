@@ -69,6 +69,14 @@ EXAMPLES: Final = {
     "tape lake report": "tape lake report --out report.html",
     "tape migrate": "tape migrate --store postgresql://localhost/tape",
     "tape doctor": "tape doctor --store postgresql://localhost/tape",
+    "tape operations": "tape operations --json",
+    "tape decision": "tape decision ls order-1",
+    "tape effect": "tape effect ls order-1",
+    "tape obligation": "tape obligation ls order-1",
+    "tape gate": "tape gate show order-1 approval",
+    "tape timer": "tape timer due",
+    "tape budget": "tape budget show order-1",
+    "tape session": "tape session ls shop ann",
     "tape completion": 'eval "$(tape completion bash)"',
 }
 

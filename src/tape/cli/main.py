@@ -26,6 +26,13 @@ COMMANDS: Final = (
     "tail",
     "run",
     "value",
+    "decision",
+    "effect",
+    "obligation",
+    "gate",
+    "timer",
+    "budget",
+    "session",
     "reaction",
     "task",
     "work",
@@ -34,8 +41,11 @@ COMMANDS: Final = (
     "lake",
     "migrate",
     "doctor",
+    "operations",
     "completion",
 )
+OF_OPERATIONS: Final = frozenset({"decision", "effect", "obligation", "gate", "timer", "budget", "session"})
+ALSO_OPERATIONS: Final = frozenset({"run", "value"})
 PACKAGES: Final = frozenset({"demo", "doctor", "lake", "outbox", "reaction", "run"})
 BROKEN_PIPE: Final = 141
 DATABASES: Final = {"asyncpg": "Postgres", "sqlite3": "SQLite", "redis": "Redis", "_duckdb": "DuckDB"}
@@ -50,8 +60,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = f"tape.cli.{cmd_name}.command" if cmd_name in PACKAGES else f"tape.cli.{cmd_name}"
-        command: click.Command = getattr(import_module(module), cmd_name)
+        command = _command(cmd_name)
         add_examples(command, f"tape {cmd_name}")
         return command
 
@@ -66,6 +75,21 @@ class Commands(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more when it ends
             return BROKEN_PIPE
         return code
+
+
+def _command(name: str) -> click.Command:
+    """The command of this name, with the operations of its noun that have no command of their own."""
+    if name in OF_OPERATIONS:
+        from tape.cli.operations import group_of
+
+        return group_of(name)
+    module = f"tape.cli.{name}.command" if name in PACKAGES else f"tape.cli.{name}"
+    command: click.Command = getattr(import_module(module), name)
+    if name in ALSO_OPERATIONS:
+        from tape.cli.operations import add_operations
+
+        add_operations(command, name)
+    return command
 
 
 def _version(context: click.Context, parameter: click.Parameter, is_asked: bool) -> None:

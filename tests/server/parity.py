@@ -1,0 +1,252 @@
+"""One call of every operation, in an order in which each has something to do, and the ways to make them."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+import tape
+from tape.cli.main import run
+from tape.core.errors import NotFound
+from tape.core.run_state import Invocation
+from tape.operations.catalogue import OPERATIONS
+from tape.operations.operation import Operation
+from tape.operations.surfaces import key_fields, surfaces_of
+from tape.wire.operation_json import read_text, request_of, result_type, write_result
+
+Fields = Mapping[str, Any]
+Answer = Any
+BY_NAME: Final = {each.name: each for each in OPERATIONS}
+
+RUN: Final = Invocation(app="shop", user="ann", session="monday", invocation="one").run_id
+FAILED: Final = Invocation(app="shop", user="ann", session="monday", invocation="two").run_id
+RUN_NAMES: Final = {"app": "shop", "user": "ann", "session": "monday"}
+SESSION: Final = {"app": "chat", "user": "ann", "session": "s 1/ä"}
+PAY: Final = {"run_id": RUN, "idempotency_key": "pay 1/ä"}
+SHIP: Final = {"run_id": RUN, "idempotency_key": "ship"}
+UNDO: Final = {"kind": "refund", "compensator_ref": "give-back", "payload_json": "[1]"}
+VALUE: Final = {"namespace": "rates", "key": "eur usd"}
+
+CALLS: Final[tuple[tuple[str, Fields], ...]] = (
+    ("run.begin", {**RUN_NAMES, "invocation": "one", "labels": {"team": "a"}, "scopes": ["pay"]}),
+    ("run.take", {"run_id": RUN, "owner": "worker-1", "lease_ms": 90_000}),
+    ("run.renew", {"run_id": RUN, "attempt": 1}),
+    ("run.newest", RUN_NAMES),
+    ("run.get", {"run_id": RUN}),
+    ("decision.record", {"run_id": RUN, "decision_index": 0, "model": "m", "response_json": '{"a":1}'}),
+    ("decision.get", {"run_id": RUN, "decision_index": 0}),
+    ("decision.get", {"run_id": RUN, "decision_index": 9}),
+    ("decision.list", {"run_id": RUN}),
+    ("effect.begin", {"run_id": RUN, "tool": "pay", "custom_key": "pay 1/ä", "compensation": UNDO}),
+    ("effect.pending", {"include_pending": True, "limit": 5}),
+    ("effect.complete", {**PAY, "status": "unknown"}),
+    ("effect.reconcile", {**PAY, "status": "confirmed", "response_json": '{"id":"é"}'}),
+    ("effect.get", PAY),
+    ("effect.get", {**PAY, "idempotency_key": "nothing"}),
+    ("effect.begin", {
+        "run_id": RUN, "tool": "ship", "custom_key": "ship", "semantics": "non_idempotent",
+        "dispatch_mode": "outbox", "connector": "post", "business_key": "parcel-1", "scope": "pay",
+    }),
+    ("effect.to-dispatch", {"connector": "post"}),
+    ("effect.claim", {**SHIP, "owner": "worker-2"}),
+    ("effect.attempt", {**SHIP, "attempt": 1, "error": "no answer"}),
+    ("effect.observe", {**SHIP, "resolution": "confirmed", "external_ref": "parcel-1"}),
+    ("effect.doubt-silent", {"limit": 5}),
+    ("effect.list", {"run_id": RUN}),
+    ("budget.set", {"run_id": RUN, "usd_cap": 1.5, "token_cap": 100}),
+    ("budget.admit", {"run_id": RUN, "tokens": 101}),
+    ("budget.reserve", {"run_id": RUN, "reservation_id": "call-1", "usd": 0.25, "tokens": 10}),
+    ("budget.settle", {"run_id": RUN, "reservation_id": "call-1", "usd": 0.125, "tokens": 5}),
+    ("budget.charge", {"run_id": RUN, "usd": 0.5, "key": "k"}),
+    ("budget.get", {"run_id": RUN}),
+    ("gate.wait", {"run_id": RUN, "gate": "ok?", "context_json": '"who"'}),
+    ("gate.send", {"run_id": RUN, "gate": "ok?", "resolution_json": '"yes"', "key": "answer-1"}),
+    ("gate.get", {"run_id": RUN, "gate": "ok?"}),
+    ("timer.set", {"run_id": RUN, "timer_id": "t 1", "fire_at_ms": 1, "kind": "remind", "payload_json": "7"}),
+    ("timer.due", {"kinds": ["remind", "other"]}),
+    ("timer.claim", {"run_id": RUN, "timer_id": "t 1", "owner": "worker-3"}),
+    ("timer.fire", {"run_id": RUN, "timer_id": "t 1", "attempt": 1}),
+    ("timer.cancel", {"run_id": RUN, "timer_id": "none"}),
+    ("run.begin", {**RUN_NAMES, "invocation": "two"}),
+    ("run.to-recover", {"app": "shop"}),
+    ("obligation.register", {"run_id": FAILED, "effect_key": "pay", **UNDO}),
+    ("obligation.register", {"run_id": FAILED, "effect_key": "ship", **UNDO}),
+    ("run.end", {"run_id": FAILED, "status": "failed", "detail_json": '"broke"'}),
+    ("obligation.list", {"run_id": FAILED, "status": "pending"}),
+    ("obligation.due", {"include_pending": True, "compensators": ["give-back"]}),
+    ("obligation.claim", {"run_id": FAILED, "number": 2, "owner": "worker-4"}),
+    ("obligation.attempt", {"run_id": FAILED, "number": 2, "attempt": 1, "error": "no", "next_attempt_at_ms": 1}),
+    ("obligation.resolve", {"run_id": FAILED, "number": 2, "status": "compensated", "result_json": "1"}),
+    ("run.end", {"run_id": RUN, "status": "terminal"}),
+    ("run.compactable", {"before_ms": 4_000_000_000_000}),
+    ("run.compact", {"run_id": RUN}),
+    ("value.write", {**VALUE, "value_json": '{"a":1}', "writer": "ann"}),
+    ("value.get", VALUE),
+    ("value.list", {"namespace": "rates"}),
+    ("value.delete", {**VALUE, "if_version": 1}),
+    ("session.create", {**SESSION, "state_json": '{"n":1}'}),
+    ("session.append", {**SESSION, "event": {"id": "e1", "author": "ann", "content_json": "1"}}),
+    ("session.get", {**SESSION, "max_events": 1}),
+    ("session.list", {"app": "chat", "user": "ann"}),
+    ("session.delete", SESSION),
+)  # fmt: skip
+
+
+class Own(NamedTuple):
+    """A route or a command that has its own shape: how it is called, and what its answer has of the usual one."""
+
+    call: Callable[[Fields], Any]
+    expected: Callable[[Any], Fields]
+
+
+def _value(answer: Any) -> Fields:
+    same = {name: answer[name] for name in ("namespace", "key", "version", "writer", "deleted")}
+    return {**same, "value": None if answer["deleted"] else json.loads(answer["value_json"])}
+
+
+def _values(answer: Any) -> Fields:
+    return {"values": [{**_value(each), "ts_ms": 0} for each in answer["values"]]}
+
+
+def _signal(answer: Any) -> Fields:
+    return {"accepted": answer["is_accepted"], "run_id": answer["run_id"], "run_status": answer["run_status"]}
+
+
+def _run(answer: Any) -> Fields:
+    return {"run_id": answer["run_id"]}
+
+
+HTTP: Final[Mapping[str, Own]] = {
+    "value.write": Own(
+        lambda given: {"json": {"value": json.loads(given["value_json"]), "writer": given["writer"]}}, _value
+    ),
+    "value.delete": Own(
+        lambda given: {"headers": {"If-Match": f'"{given["if_version"]}"'}}, lambda answer: _value(answer["value"])
+    ),
+    "value.get": Own(lambda given: {}, _value),
+    "value.list": Own(
+        lambda given: {}, lambda answer: {"values": [{**_value(each), "ts_ms": 0} for each in answer["values"]]}
+    ),
+    "gate.send": Own(
+        lambda given: {
+            "json": {"resolution": json.loads(given["resolution_json"])},
+            "headers": {"Idempotency-Key": given["key"]},
+        },
+        _signal,
+    ),
+    "run.get": Own(lambda given: {}, _run),
+}
+
+COMMANDS: Final[Mapping[str, Own]] = {
+    "value.write": Own(lambda given: [*_named(given), given["value_json"], "--writer", given["writer"]], _value),
+    "value.delete": Own(
+        lambda given: [*_named(given), "--if-version", str(given["if_version"])], lambda answer: _value(answer["value"])
+    ),
+    "value.get": Own(lambda given: _named(given), _value),
+    "gate.send": Own(
+        lambda given: [given["run_id"], given["gate"], given["resolution_json"], "--key", given["key"]], _signal
+    ),
+    "run.get": Own(lambda given: [given["run_id"]], _run),
+}
+
+
+def _named(given: Fields) -> list[str]:
+    return [given["namespace"], given["key"]]
+
+
+async def by_library(url: str) -> list[Answer]:
+    """The answers in this process, or over gRPC, as the URL says."""
+    found = []
+    async with tape.aconnect(url) as node:
+        for name, fields in CALLS:
+            request = request_of(BY_NAME[name], read_text(BY_NAME[name], fields))
+            found.append(masked(write_result(BY_NAME[name], await node.call(request))))
+    return found
+
+
+def by_http(client: httpx.Client) -> list[Answer]:
+    return [masked(_sent(client, BY_NAME[name], fields)) for name, fields in CALLS]
+
+
+def by_commands(url: str, capsys: pytest.CaptureFixture[str]) -> list[Answer]:
+    run(["migrate", "--store", url])
+    capsys.readouterr()
+    return [masked(_printed(BY_NAME[name], fields, url, capsys)) for name, fields in CALLS]
+
+
+def differing(expected: list[Answer], found: list[Answer], own: Mapping[str, Own]) -> list[tuple[str, Answer, Answer]]:
+    """The calls whose answers differ from the expected ones."""
+    return [
+        (name, one, other)
+        for (name, _), one, other in zip(CALLS, expected, found, strict=True)
+        if not _agree(one, other, own.get(name))
+    ]
+
+
+def _agree(expected: Answer, found: Answer, own: Own | None) -> bool:
+    if own is None:
+        return bool(expected == found)
+    return all(found.get(name) == value for name, value in own.expected(expected).items())
+
+
+def masked(answer: Answer) -> Answer:
+    """The answer without times, which differ from call to call."""
+    if isinstance(answer, dict):
+        return {name: 0 if _is_time(name) else masked(each) for name, each in answer.items()}
+    return [masked(each) for each in answer] if isinstance(answer, list) else answer
+
+
+def _is_time(name: str) -> bool:
+    return name.endswith("_ms") and name != "lease_ms"
+
+
+def _sent(client: httpx.Client, operation: Operation, fields: Fields) -> Answer:
+    http, own = surfaces_of(operation).http, HTTP.get(operation.name)
+    assert http is not None
+    keys = {name: quote(str(fields[name]), safe="") for name in key_fields(operation)}
+    if operation.name == "gate.send":
+        keys["run_id"] = fields["run_id"]
+    others = {name: value for name, value in fields.items() if name not in keys}
+    given = own.call(fields) if own else {"params" if http.method in ("GET", "DELETE") else "json": others}
+    response = client.request(http.method, http.path.format(**keys), **given)
+    if response.status_code == httpx.codes.NOT_FOUND:
+        return None
+    assert response.is_success, f"{operation.name}: {response.text}"
+    return response.json()
+
+
+def _printed(operation: Operation, fields: Fields, url: str, capsys: pytest.CaptureFixture[str]) -> Answer:
+    path, own = surfaces_of(operation).cli, COMMANDS.get(operation.name)
+    assert path is not None
+    arguments = own.call(fields) if own else [*_arguments(operation, fields)]
+    code = run([*path.split()[1:], *arguments, "--json", "--store", url])
+    printed = capsys.readouterr()
+    if code == NotFound.exit_code:
+        return None
+    assert code == 0, f"{operation.name}: {printed.err}"
+    lines = [json.loads(line) for line in printed.out.splitlines()]
+    if operation.name not in COMMANDS and "next_cursor" in result_type(operation).__struct_fields__:
+        (rows, _) = result_type(operation).__struct_fields__
+        return {rows: lines, "next_cursor": ""}
+    (line,) = lines
+    return line
+
+
+def _arguments(operation: Operation, fields: Fields) -> Iterator[str]:
+    yield from (str(fields[name]) for name in key_fields(operation))
+    for name, value in fields.items():
+        if name not in key_fields(operation):
+            yield from _option(f"--{name.replace('_', '-')}", value)
+
+
+def _option(flag: str, value: Any) -> Iterator[str]:
+    if value is True:
+        yield flag
+    elif isinstance(value, list):
+        for each in value:
+            yield from (flag, each)
+    else:
+        yield from (flag, value if isinstance(value, str) else json.dumps(value))
