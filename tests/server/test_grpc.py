@@ -7,9 +7,11 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.rpc.error_details_pb2 import ErrorInfo
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest, ServerReflectionResponse
 from grpc_status import rpc_status
 
 from tape.wire import tape_pb2 as pb
@@ -67,6 +69,30 @@ def test_reflection_lists_every_procedure_and_message(channel: Any) -> None:
     assert [method.name for method in service.method] == [
         method.name for method in pb.DESCRIPTOR.services_by_name["Tape"].methods
     ]
+
+
+@pytest.mark.parametrize("version", ["v1", "v1alpha"])
+def test_reflection_answers_in_both_versions(channel: Any, version: str) -> None:
+    ask = channel.stream_stream(
+        f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
+        request_serializer=ServerReflectionRequest.SerializeToString,
+        response_deserializer=ServerReflectionResponse.FromString,
+    )
+    names = ("tape.v1.Tape", f"grpc.reflection.{version}.ServerReflection")
+    asked = [ServerReflectionRequest(list_services=""), *(
+        ServerReflectionRequest(file_containing_symbol=name) for name in names
+    )]  # fmt: skip
+
+    listed, *found = list(ask(iter(asked), timeout=DEADLINE_S))
+
+    services = {service.name for service in listed.list_services_response.service}
+    files = [FileDescriptorProto.FromString(each.file_descriptor_response.file_descriptor_proto[0]) for each in found]
+    assert {
+        "tape.v1.Tape",
+        "grpc.reflection.v1.ServerReflection",
+        "grpc.reflection.v1alpha.ServerReflection",
+    } <= services
+    assert [f"{file.package}.{file.service[0].name}" for file in files] == [*names]
 
 
 @pytest.mark.parametrize(

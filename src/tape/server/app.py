@@ -10,7 +10,7 @@ from tape.server.http.problem import Problem
 from tape.server.http.request import Receive, Request, Scope, Send
 from tape.server.http.response import Response
 from tape.server.http.response_sender import ResponseSender
-from tape.server.http.router import Router
+from tape.server.http.router import Router, methods
 from tape.server.node import Node
 from tape.telemetry import log
 
@@ -44,16 +44,18 @@ class App:
             return
         route, request.values = self._router.find(request.method, request.raw_path)
         answer.route = route.path
+        request.check_parameters([each.name for each in route.parameters if each.location == "query"])
         await route.handler(request, self._node, answer)
 
     def _preflight(self, request: Request) -> Response:
         """The answer to a CORS preflight of an allowed origin; credentials are never allowed."""
-        methods = ", ".join(self._router.methods(request.raw_path))
+        routes = self._router.at(request.raw_path)
+        allowed = ", ".join(methods(routes))
+        given = {each.name.lower() for route in routes for each in route.parameters if each.location == "header"}
         headers = {
-            "allow": methods,
-            "access-control-allow-methods": methods,
-            "access-control-allow-headers": "content-type, expected-seq, idempotency-key, last-event-id, traceparent, "
-            "x-client-id, x-tape-epoch",
+            "allow": allowed,
+            "access-control-allow-methods": allowed,
+            "access-control-allow-headers": ", ".join(sorted({"content-type", *given})),
             "access-control-max-age": str(PREFLIGHT_S),
         }
         return Response.empty(headers)

@@ -15,7 +15,7 @@ from tape.server.http.errors import RequestTimeout
 from tape.server.http.guard import Guard
 from tape.server.http.request import Message, Request
 from tape.server.http.response import Response
-from tape.server.http.route import ResponseSpec, Route, respond_with
+from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.http.router import Router
 from tape.server.node import Node
 from tape.server.routes.table import ROUTES
@@ -38,9 +38,14 @@ async def fine(request: Request, node: Node) -> Response:
     return Response.json({"word": request.parameter("word")})
 
 
-def route(path: str, handler: object) -> Route:
-    answers = ResponseSpec(schema=dict)
-    return Route(method="GET", path=path, name=path, summary=path, handler=respond_with(handler), response=answers)  # type: ignore[arg-type]
+WORD = Parameter(name="word", location="query", schema=str, description="A word.")
+
+
+def route(path: str, handler: object, *parameters: Parameter) -> Route:
+    return Route(
+        method="GET", path=path, name=path, summary=path, handler=respond_with(handler),  # type: ignore[arg-type]
+        response=ResponseSpec(schema=dict), parameters=parameters,
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -51,7 +56,7 @@ async def node() -> AsyncIterator[Node]:
 
 @pytest.fixture
 async def http(node: Node) -> AsyncIterator[httpx.AsyncClient]:
-    app = App(node, Guard(), Router([route("/broken", broken), route("/fine", fine)]))
+    app = App(node, Guard(), Router([route("/broken", broken), route("/fine", fine, WORD)]))
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost:7880") as client:
         yield client

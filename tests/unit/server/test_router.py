@@ -1,9 +1,12 @@
 """Routing: every path has one route, and an unknown one is refused with the known methods."""
 
+import re
+
 import pytest
 
 from tape.core.errors import UsageError
 from tape.server.http.errors import MethodNotAllowed, RouteNotFound
+from tape.server.http.route import Route
 from tape.server.http.router import Router
 from tape.server.routes.table import ROUTES
 
@@ -51,3 +54,18 @@ def test_every_route_has_a_name_of_its_own() -> None:
     names = [route.name for route in ROUTES]
 
     assert sorted(set(names)) == sorted(names)
+
+
+@pytest.mark.parametrize("path", [b"/outbox/replay", b"/tasks/replay"])
+def test_a_literal_segment_wins_over_a_named_one(path: bytes) -> None:
+    with pytest.raises(MethodNotAllowed) as refused:
+        router.find("GET", path)
+
+    assert refused.value.allowed == ("OPTIONS", "POST")
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_every_route_is_found_by_its_own_path(route: Route) -> None:
+    found, _ = router.find(route.method, re.sub(r"{\w+}", "0", route.path).encode())
+
+    assert found is route

@@ -5,9 +5,9 @@ from typing import Any, Final
 import anyio
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
 
 from tape.core.errors import UsageError
+from tape.server.grpc import reflection
 from tape.server.grpc.hall import Hall
 from tape.server.grpc.methods import SERVICE, handlers
 from tape.server.http.address import Address
@@ -51,8 +51,7 @@ class Door:
             (grpc.method_handlers_generic_handler(SERVICE.full_name, handlers(hall)),)
         )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        names = (SERVICE.full_name, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, self._server)
+        self._server.add_generic_rpc_handlers(reflection.handlers((SERVICE.full_name, health.SERVICE_NAME)))
 
     async def open(self) -> None:
         """Listens; `address` then says where, because port 0 is any that is free."""

@@ -12,6 +12,7 @@ from tape.core import codec
 from tape.core.codec import JsonValue
 from tape.core.errors import UsageError
 from tape.core.event import Trace
+from tape.core.near_miss import unknown_name
 from tape.server.http.body import MAX_BODY, SMALL, BodyReader
 from tape.server.http.errors import ClientDisconnected, RequestTimeout, UnsupportedMediaType
 from tape.server.http.protocol import EXTENSION, HttpConnection
@@ -71,6 +72,12 @@ class Request:
     def parameters(self, name: str) -> list[str]:
         """A parameter of the query that may be given several times."""
         return [value for key, value in self._query if key == name]
+
+    def check_parameters(self, known: Sequence[str]) -> None:
+        """Refuses a parameter that the route does not have, with the name that was probably meant."""
+        for name, _ in self._query:
+            if name not in known:
+                raise UsageError(unknown_name("parameter", name, known))
 
     @cached_property
     def trace(self) -> Trace | None:

@@ -7,7 +7,7 @@ import anyio
 from tape.server.http.request import Message, Request, Send
 
 LINGER_S: Final = 1.0
-EXPOSED: Final = b"retry-after, x-tape-epoch, location"
+EXPOSED: Final = b"etag, location, retry-after, x-tape-epoch"
 
 
 class ResponseSender:

@@ -1,6 +1,7 @@
 """Finds the route of a request."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from urllib.parse import unquote_to_bytes
 
 from tape.core.errors import UsageError
@@ -8,50 +9,71 @@ from tape.server.http.errors import MethodNotAllowed, RouteNotFound
 from tape.server.http.route import Route
 
 
+@dataclass(slots=True)
+class _Segment:
+    """What may follow in a path: known literals, any one segment, or its end with these routes."""
+
+    literals: dict[str, "_Segment"] = field(default_factory=dict)
+    named: "_Segment | None" = None
+    routes: list[Route] = field(default_factory=list)
+
+    def add(self, names: Sequence[str], route: Route) -> None:
+        if not names:
+            self.routes.append(route)
+        elif names[0].startswith("{"):
+            self.named = self.named or _Segment()
+            self.named.add(names[1:], route)
+        else:
+            self.literals.setdefault(names[0], _Segment()).add(names[1:], route)
+
+    def find(self, parts: Sequence[str]) -> list[Route]:
+        """The routes of a path; a literal wins over a named segment."""
+        if not parts:
+            return self.routes
+        first, *rest = parts
+        found = self.literals[first].find(rest) if first in self.literals else []
+        return found or (self.named.find(rest) if first and self.named else [])
+
+
 class Router:
-    """Finds a route by method and path; a segment in braces matches any one segment."""
+    """Finds a route by method and path; a segment in braces matches any one segment that no other route names."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self.routes = tuple(routes)
-        parts = [(tuple(route.path.split("/")), route) for route in routes]
-        self._parts = sorted(parts, key=lambda each: [part.startswith("{") for part in each[0]])  # literals win
+        self._root = _Segment()
+        for route in routes:
+            self._root.add(route.path.split("/"), route)
 
     def find(self, method: str, raw_path: bytes) -> tuple[Route, Mapping[str, str]]:
         """The route, and the values of its named segments."""
-        matches = self._at(raw_path)
+        routes = self.at(raw_path)
         method_of_route = "GET" if method == "HEAD" else method
-        for route, values in matches:
+        for route in routes:
             if route.method == method_of_route and not (method == "HEAD" and route.is_stream):
-                return route, {name: _decoded(value) for name, value in values.items()}
-        raise MethodNotAllowed(self._methods(matches))
+                return route, _values(route, raw_path)
+        raise MethodNotAllowed(methods(routes))
 
-    def methods(self, raw_path: bytes) -> list[str]:
-        """The methods of a path."""
-        return self._methods(self._at(raw_path))
-
-    def _at(self, raw_path: bytes) -> list[tuple[Route, dict[str, str]]]:
-        parts = tuple(raw_path.decode("ascii", "replace").split("/"))
-        found = [(route, values) for names, route in self._parts if (values := _match(names, parts)) is not None]
+    def at(self, raw_path: bytes) -> Sequence[Route]:
+        """The routes of a path, one for each method."""
+        found = self._root.find(_parts(raw_path))
         if not found:
             raise RouteNotFound
         return found
 
-    def _methods(self, matches: Sequence[tuple[Route, dict[str, str]]]) -> list[str]:
-        methods = {route.method for route, _ in matches} | {"OPTIONS"}
-        has_head = any(route.method == "GET" and not route.is_stream for route, _ in matches)
-        return sorted(methods | {"HEAD"} if has_head else methods)
+
+def methods(routes: Sequence[Route]) -> list[str]:
+    """The methods that the routes of one path take."""
+    has_head = any(route.method == "GET" and not route.is_stream for route in routes)
+    return sorted({*(route.method for route in routes), "OPTIONS", *(["HEAD"] if has_head else [])})
 
 
-def _match(names: tuple[str, ...], parts: tuple[str, ...]) -> dict[str, str] | None:
-    if len(names) != len(parts):
-        return None
-    values = {}
-    for name, part in zip(names, parts, strict=True):
-        if name.startswith("{") and part:
-            values[name[1:-1]] = part
-        elif name != part:
-            return None
-    return values
+def _parts(raw_path: bytes) -> list[str]:
+    return raw_path.decode("ascii", "replace").split("/")
+
+
+def _values(route: Route, raw_path: bytes) -> dict[str, str]:
+    pairs = zip(route.path.split("/"), _parts(raw_path), strict=True)
+    return {name[1:-1]: _decoded(part) for name, part in pairs if name.startswith("{")}
 
 
 def _decoded(part: str) -> str:

@@ -3,24 +3,24 @@
 from time import perf_counter
 from typing import Final
 
-from tape.core.codec import JsonValue
-from tape.core.errors import TapeError, TooLarge, UsageError, quoted
+from tape.core.codec import MAX_INT, JsonValue
+from tape.core.errors import TapeError, TooLarge
 from tape.core.event import Entry, Event, check_run_id
 from tape.core.sequence import MAX_EVENTS
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
+from tape.server.http.whole_number import whole_number
 from tape.server.node import Node
 from tape.server.routes.parameters import IDEMPOTENCY_KEY, RUN_ID, TRACEPARENT
 from tape.server.routes.schemas import Appended, Count, NewEvent, Position, parse_body
-
-MAX_DIGITS: Final = 19
 
 
 async def append_events(request: Request, node: Node) -> Response:
     """Appends one event or a list of them, in order, and returns their positions."""
     run_id = check_run_id(request.values["run_id"])
-    expected_seq = _expected_seq(request.header("expected-seq"))
+    expected = request.header("expected-seq")
+    expected_seq = None if expected is None else whole_number("Expected-Seq", expected, 0, MAX_INT)
     events = _events(run_id, _new_events(await request.json()), request)
     began = perf_counter()
     entries = await _append(node, events, request.header("idempotency-key"), expected_seq)
@@ -62,14 +62,6 @@ def _events(run_id: str, new_events: list[NewEvent], request: Request) -> list[E
         )
         for new in new_events
     ]
-
-
-def _expected_seq(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS):
-        raise UsageError(f"Expected-Seq is the run's last seq, not {quoted(text)}")
-    return int(text)
 
 
 _HEADERS: Final = (

@@ -4,9 +4,9 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from tape.core.errors import UsageError, quoted
 from tape.server.http.request import Request
 from tape.server.http.route import Parameter
+from tape.server.http.whole_number import whole_number
 from tape.server.routes.schemas import Id
 
 MAX_LIMIT: Final = 1000
@@ -32,8 +32,4 @@ IDEMPOTENCY_KEY: Final = Parameter(
 def limit_of(request: Request, default: int, maximum: int = MAX_LIMIT) -> int:
     """The query parameter `limit`."""
     text = request.parameter("limit")
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdecimal() and len(text) <= 5) or not 1 <= int(text) <= maximum:
-        raise UsageError(f"limit is 1 to {maximum:,}, not {quoted(text)}")
-    return int(text)
+    return default if text is None else whole_number("limit", text, 1, maximum)

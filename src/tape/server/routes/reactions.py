@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tape.core.codec import MAX_INT
 from tape.core.errors import NotFound, UsageError, quoted
 from tape.core.ids import ID_IN_WORDS, is_id
 from tape.core.matched import ReactionRecord
@@ -16,6 +17,7 @@ from tape.matcher.explained import explanation_fields
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
+from tape.server.http.whole_number import whole_number
 from tape.server.node import Node
 from tape.server.routes.parameters import CURSOR, LIMIT, MAX_LIMIT, REACTION_ID, limit_of
 from tape.server.routes.schemas import PositiveInt, parse_body
@@ -82,9 +84,8 @@ async def resume_reaction(request: Request, node: Node) -> Response:
 
 
 async def explain_reaction(request: Request, node: Node) -> Response:
-    explanation = await explain(
-        store_of(node), node.journal, reaction_id_of(request), _global_seq(request.values["global_seq"])
-    )
+    global_seq = whole_number("global_seq", request.values["global_seq"], 1, MAX_INT)
+    explanation = await explain(store_of(node), node.journal, reaction_id_of(request), global_seq)
     return Response.json(msgspec.convert(explanation_fields(explanation), Explained))
 
 
@@ -112,12 +113,6 @@ def check_id(reaction_id: str) -> str:
     if not is_id(reaction_id):
         raise UsageError(f"reaction_id must be {ID_IN_WORDS}, not {quoted(reaction_id)}")
     return reaction_id
-
-
-def _global_seq(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= 18) or int(text) < 1:
-        raise UsageError(f"global_seq is a position from 1 on, not {quoted(text)}")
-    return int(text)
 
 
 _GLOBAL_SEQ: Final = Parameter(

@@ -13,6 +13,7 @@ from tape.core.run_query import LAST_MS, RunOrder, RunPosition, RunQuery, Status
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter
+from tape.server.http.whole_number import whole_number
 from tape.server.node import ColdRuns, Node
 from tape.server.routes.parameters import CURSOR, LIMIT, MAX_LIMIT, limit_of
 from tape.server.routes.schemas import Id, Run, Runs, Text
@@ -57,6 +58,7 @@ async def _cold(query: RunQuery, node: Node, cold: ColdRuns, after: RunPosition 
 
 def _query(request: Request) -> RunQuery:
     times = {name: text for name in TIMES if (text := request.parameter(name)) is not None}
+    bounds = {name: whole_number(name, text, 0, LAST_MS) for name, text in times.items()}
     return RunQuery(
         status=_choice(request, "status", StatusFilter),
         app=request.parameter("app"),
@@ -64,7 +66,7 @@ def _query(request: Request) -> RunQuery:
         prefix=request.parameter("prefix"),
         parent=request.parameter("parent"),
         order=_choice(request, "order", RunOrder),
-        **{name: _time(name, text) for name, text in times.items()},
+        **bounds,
     )
 
 
@@ -75,12 +77,6 @@ def _choice(request: Request, name: str, choices: type[Choice]) -> Choice | None
     if text not in [choice.value for choice in choices]:
         raise UsageError(f"{name} is {', '.join(choices)}, not {quoted(text)}")
     return choices(text)
-
-
-def _time(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(LAST_MS))):
-        raise UsageError(f"{name} is a time in milliseconds since 1970, not {quoted(text)}")
-    return int(text)
 
 
 FILTERS: Final = (

@@ -2,14 +2,13 @@
 
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tape.core.codec import JsonValue
-from tape.core.errors import UsageError, quoted
 from tape.core.ids import ID_GRAMMAR
 from tape.core.producer import MAX_TURNS, TURNS
 from tape.core.run import MAX_LENGTH, RunRecord
+from tape.wire.strict_json import convert
 
 Id = Annotated[str, Meta(pattern=f"^{ID_GRAMMAR}$", description="1 to 128 of A-Z a-z 0-9 . _ -")]
 Text = Annotated[str, Meta(max_length=MAX_LENGTH, description="printable text")]
@@ -224,10 +223,7 @@ class ProblemDetails(Struct, frozen=True, kw_only=True):
 
 def parse_body(value: JsonValue, schema: Any) -> Any:
     """The body converted to its schema; a UsageError names the field that does not fit."""
-    try:
-        return msgspec.convert(value, schema)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the body has another shape: {quoted(str(error))[1:-1]}") from None
+    return convert(value, schema)
 
 
 def _listed(record: RunRecord) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from tape.server.http.route import Handler, Parameter, ResponseSpec, Route
 from tape.server.node import ColdRuns, Node
 from tape.server.routes.parameters import RUN_ID
 from tape.server.routes.runs import being_written
-from tape.server.routes.schemas import Count, Id
-from tape.server.sse.options import StreamRequest
+from tape.server.routes.schemas import Id
+from tape.server.sse.options import MAX_CURSOR, StreamRequest
 from tape.server.sse.run_end import RunEndFrames
 from tape.server.sse.sender import Sender, StopReason
 from tape.server.sse.socket_writer import SocketWriter
@@ -27,6 +27,7 @@ from tape.wire import sse
 
 RETRY_MS: Final = 3000
 SEND_BUFFER: Final = 128 * 1024
+_Cursor = Annotated[int, Meta(ge=0, le=MAX_CURSOR)]
 
 
 async def events(request: Request, node: Node, send: Send) -> None:
@@ -139,10 +140,12 @@ def _bound_send_buffer(request: Request) -> None:
 
 _FLOW: Final = (
     Parameter(
-        name="Last-Event-ID", location="header", schema=str, description="The last id handled; wins over from_*."
+        name="Last-Event-ID", location="header", schema=_Cursor, description="The last id handled; wins over from_*."
     ),
-    Parameter(name="X-Tape-Epoch", location="header", schema=str, description="The journal that the cursor is from."),
-    Parameter(name="epoch", location="query", schema=Count, description="The same for clients that send no headers."),
+    Parameter(
+        name="X-Tape-Epoch", location="header", schema=_Cursor, description="The journal that the cursor is from."
+    ),
+    Parameter(name="epoch", location="query", schema=_Cursor, description="The same for clients that send no headers."),
     Parameter(
         name="maxQueued",
         location="query",
@@ -157,7 +160,7 @@ _FLOW: Final = (
     ),
 )
 _FILTERS: Final = (
-    Parameter(name="from_seq", location="query", schema=Count, description="Of a run: the first seq to send."),
+    Parameter(name="from_seq", location="query", schema=_Cursor, description="Of a run: the first seq to send."),
     Parameter(name="subject", location="query", schema=str, description="A pattern of subjects."),
     Parameter(name="where", location="query", schema=str, description="A CEL expression over entries."),
 )
@@ -165,7 +168,7 @@ _SELECTION: Final = (
     Parameter(name="run_id", location="query", schema=Id, description="One run, by its seqs."),
     *_FILTERS,
     Parameter(
-        name="from_global_seq", location="query", schema=Count, description="Across runs: the last position handled."
+        name="from_global_seq", location="query", schema=_Cursor, description="Across runs: the last position handled."
     ),
 )
 

@@ -1,18 +1,16 @@
 """Parses a stream request: its cursor, its filters, and what happens when the client is slow."""
 
-import re
 from dataclasses import dataclass
 from typing import Final
 
 from tape.core.errors import InvalidCursor, InvalidMaxQueued, UsageError, quoted
 from tape.core.event import check_run_id
-from tape.core.flow import DEFAULT_MAX_QUEUED, Flow, check_max_queued
+from tape.core.flow import DEFAULT_MAX_QUEUED, MAX_MAX_QUEUED, MIN_MAX_QUEUED, Flow
 from tape.core.ids import RunId
 from tape.server.http.request import Request
+from tape.server.http.whole_number import whole_number
 
 MAX_CURSOR: Final = (1 << 53) - 1  # the largest integer that a browser can send back exactly
-
-_is_digits = re.compile("[0-9]{1,16}").fullmatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,27 +52,18 @@ def _after(request: Request, *, is_of_run: bool) -> int | None:
 
 
 def _cursor(name: str, text: str) -> int:
-    if not _is_digits(text) or int(text) > MAX_CURSOR:
-        raise InvalidCursor(f"{name} is a whole number from 0 to {MAX_CURSOR}, not {quoted(text)}")
-    return int(text)
+    return whole_number(name, text, 0, MAX_CURSOR, InvalidCursor)
 
 
 def _epoch(request: Request) -> int | None:
     text = request.header("x-tape-epoch") or request.parameter("epoch")
-    if text is None:
-        return None
-    if not _is_digits(text):
-        raise InvalidCursor(f"an epoch is the number this server gave, not {quoted(text)}")
-    return int(text)
+    return None if text is None else _cursor("an epoch", text)
 
 
 def _flow(slow: str | None, max_queued: str | None) -> Flow | None:
     if slow not in (None, "evict", "lag"):
         raise UsageError(f"slow is evict or lag, not {quoted(slow)}")
-    if max_queued is None:
-        cap = DEFAULT_MAX_QUEUED
-    elif _is_digits(max_queued):
-        cap = check_max_queued(int(max_queued))
-    else:
-        raise InvalidMaxQueued(f"maxQueued is a whole number, not {quoted(max_queued)}")
+    cap = DEFAULT_MAX_QUEUED
+    if max_queued is not None:
+        cap = whole_number("maxQueued", max_queued, MIN_MAX_QUEUED, MAX_MAX_QUEUED, InvalidMaxQueued)
     return None if slow == "lag" else Flow(max_queued=cap)
