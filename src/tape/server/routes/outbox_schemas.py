@@ -33,7 +33,7 @@ class OutboxRow(Struct, frozen=True, kw_only=True):
     status: Status
     attempts: Count
     last_error: str | None
-    failure_history: list[Any]
+    failure_history: list[dict[str, Any]]
     first_failed_at_ms: int | None
     deleted_at_ms: int | None
 

@@ -9,7 +9,7 @@ from tape.core.errors import RunNotFound
 from tape.core.event import check_run_id
 from tape.core.fork_policy import EffectPolicy
 from tape.core.ids import RunId
-from tape.core.run import RunMeta, RunRecord
+from tape.core.run import RunActivity, RunMeta, RunRecord
 from tape.operations.runs import GetRun
 from tape.runs.cancellation import cancel, is_begun
 from tape.runs.forks import ForkSpec
@@ -51,7 +51,7 @@ async def close_run(request: Request, node: Node) -> Response:
     """Closes a run after all earlier appends; closing it again changes nothing."""
     run_id = request.values["run_id"]
     last_seq = await node.journal.close_run(run_id)
-    return Response.json(ClosedRun(run_id=run_id, status="complete", last_seq=last_seq))
+    return Response.json(ClosedRun(run_id=run_id, status=RunActivity.COMPLETE, last_seq=last_seq))
 
 
 async def cancel_run(request: Request, node: Node) -> Response:
@@ -62,7 +62,7 @@ async def cancel_run(request: Request, node: Node) -> Response:
         last_seq = await cancel(node.journal, node.ledgers, run_id, reason)
     else:
         last_seq = await node.forks.cancel(run_id, reason)
-    return Response.json(ClosedRun(run_id=run_id, status="complete", last_seq=last_seq))
+    return Response.json(ClosedRun(run_id=run_id, status=RunActivity.COMPLETE, last_seq=last_seq))
 
 
 async def fork_run(request: Request, node: Node) -> Response:

@@ -7,14 +7,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tape.core.codec import JsonValue
 from tape.core.ids import ID_GRAMMAR
 from tape.core.producer import MAX_TURNS, TURNS
-from tape.core.run import MAX_LENGTH, RunRecord
+from tape.core.run import MAX_LENGTH, RunActivity, RunRecord
 from tape.wire.strict_json import convert
 
 Id = Annotated[str, Meta(pattern=f"^{ID_GRAMMAR}$", description="1 to 128 of A-Z a-z 0-9 . _ -")]
 Text = Annotated[str, Meta(max_length=MAX_LENGTH, description="printable text")]
 PositiveInt = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
 Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
-State = Literal["running", "stale", "complete"]
 Effects = Literal["replay", "stub", "live"]
 
 
@@ -43,7 +42,7 @@ class Run(Struct, frozen=True, kw_only=True):
     label: str | None
     started_at: str | None
     n_events: Count
-    status: State
+    status: RunActivity
 
     @classmethod
     def of(cls, record: RunRecord) -> "Run":
@@ -92,7 +91,7 @@ class RunDetail(Struct, frozen=True, kw_only=True):
     label: str | None
     started_at: str | None
     n_events: Count
-    status: State
+    status: RunActivity
     app: str | None
     user: str | None
     session: str | None
@@ -128,7 +127,7 @@ class ClosedRun(Struct, frozen=True, kw_only=True):
     """A closed run and its last seq."""
 
     run_id: Id
-    status: State
+    status: RunActivity
     last_seq: Count
 
 
@@ -232,5 +231,5 @@ def _listed(record: RunRecord) -> dict[str, Any]:
         "label": record.meta.label,
         "started_at": record.meta.started_at,
         "n_events": record.head.last_seq,
-        "status": record.status.value,
+        "status": record.status,
     }
