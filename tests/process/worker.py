@@ -19,7 +19,7 @@ from tape.work.handler import handler
 from tests.process.lifetime import end_with_parent
 from tests.process.log import Log, now_ns
 
-SLOW, POISON, PUBLISHED = "slow", "poison", "published"
+SLOW, POISON, PUBLISHED, CANCELLED = "slow", "poison", "published", "cancelled"
 
 
 class Attempt(NamedTuple):
@@ -42,7 +42,11 @@ def handling(records: Log, work_s: float) -> Callable[[Envelope], Awaitable[None
         note("begin", envelope)
         if envelope.payload == POISON:
             os.kill(os.getpid(), signal.SIGKILL)
-        await anyio.sleep(work_s)
+        try:
+            await anyio.sleep(work_s)
+        except anyio.get_cancelled_exc_class():
+            note(CANCELLED, envelope)
+            raise
         note("end", envelope)
 
     return handle
