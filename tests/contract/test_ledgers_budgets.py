@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from tape.core.budget import Amount
-from tape.core.errors import KeyConflict
+from tape.core.errors import Conflict, KeyConflict
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.ledgers import begin_run, concurrently, two_nodes
@@ -53,7 +53,9 @@ async def test_a_reservation_is_settled_once(node: AsyncNode) -> None:
     await node.budgets.reserve(run.run_id, "call-1", 0.5)
 
     await node.budgets.settle(run.run_id, "call-1", 0.2)
-    budget = await node.budgets.settle(run.run_id, "call-1", 0.5)
+    with pytest.raises(Conflict):
+        await node.budgets.settle(run.run_id, "call-1", 0.5)
+    budget = await node.budgets.settle(run.run_id, "call-1", 0.2)
 
     assert (budget.spent, budget.reserved) == (Amount.of(0.2), Amount())
 

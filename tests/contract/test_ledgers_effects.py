@@ -6,7 +6,7 @@ import pytest
 
 from tape.bus.journal import Journal
 from tape.core.effect import Compensation, DispatchMode, EffectStatus, Resolution, Semantics
-from tape.core.errors import NotReady, ScopeDenied, StaleClaim, UsageError
+from tape.core.errors import Conflict, NotReady, ScopeDenied, StaleClaim, UsageError
 from tape.core.run_state import RunStatus
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend, needs_ledgers
@@ -23,9 +23,10 @@ async def test_the_first_decision_at_a_place_stays(node: AsyncNode) -> None:
     run = await begin_run(node)
 
     first = await node.decisions.record(run.run_id, 0, response="yes")
-    second = await node.decisions.record(run.run_id, 0, response="no")
+    with pytest.raises(Conflict):
+        await node.decisions.record(run.run_id, 0, response="no")
 
-    assert first == second == await node.decisions.find(run.run_id, 0)
+    assert first == await node.decisions.find(run.run_id, 0)
     assert await node.decisions.find(run.run_id, 1) is None
 
 
@@ -43,7 +44,7 @@ async def test_an_effect_is_begun_once_and_completed_once(node: AsyncNode, journ
     first = await node.effects.begin(run.run_id, "wire", {"amount": 7}, decision_index=0)
     second = await node.effects.begin(run.run_id, "wire", {"amount": 7}, decision_index=0)
     done = await node.effects.complete(run.run_id, first.idempotency_key, response={"id": 1})
-    late = await node.effects.complete(run.run_id, first.idempotency_key, EffectStatus.FAILED)
+    late = await node.effects.complete(run.run_id, first.idempotency_key, response={"id": 1})
 
     assert first == second and first.status is EffectStatus.PENDING
     assert first.idempotency_key == f"{run.run_id}/decision-0/wire/0"

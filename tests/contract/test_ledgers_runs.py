@@ -7,7 +7,7 @@ import pytest
 
 from tape.bus.journal import Journal
 from tape.core.caller import Caller
-from tape.core.errors import NotFound, NotReady, RunClosed, StaleClaim
+from tape.core.errors import Conflict, NotFound, NotReady, RunClosed, StaleClaim
 from tape.core.event import Event, Trace
 from tape.core.run_state import RunStatus
 from tape.sdk.nouns.node import AsyncNode
@@ -58,10 +58,11 @@ async def test_a_run_that_was_cancelled_stays_so_and_is_never_recovered(node: As
     run = await begin_run(node)
     await node.runs.cancel(run.run_id)
 
-    ended = await node.runs.end(run.run_id, RunStatus.TERMINAL, fence=run.claim.attempt)
+    with pytest.raises(Conflict):
+        await node.runs.end(run.run_id, RunStatus.TERMINAL, fence=run.claim.attempt)
     later = run.claim.expires_at_ms + 1_000_000
 
-    assert ended.status is RunStatus.CANCELLED
+    assert (await node.runs.find(run.run_id)).status is RunStatus.CANCELLED
     assert await node.runs.to_recover(now_ms=later) == []
 
 

@@ -26,7 +26,7 @@ async def test_an_event_that_comes_twice_counts_once(backend: Backend) -> None:
     async with two_nodes(backend) as nodes:
         await nodes[0].sessions.create("chat", "ann", "s1")
 
-        await concurrently(6, lambda n: nodes[n % 2].sessions.append("chat", "ann", "s1", n, event_id=f"e{n % 3}"))
+        await concurrently(6, lambda n: nodes[n % 2].sessions.append("chat", "ann", "s1", n % 3, event_id=f"e{n % 3}"))
         session = await nodes[0].sessions.find("chat", "ann", "s1")
 
         assert sorted(event.id for event in session.events) == ["e0", "e1", "e2"] and session.event_count == 3

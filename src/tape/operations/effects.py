@@ -15,7 +15,7 @@ LIMIT: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordDecision(Decision, OperationRequest[Decision]):
-    """Records the decision at an index of a run; the first one recorded stays."""
+    """Records the decision at an index of a run; the first one recorded stays, and another is refused."""
 
     fence: int | None = None
 
@@ -44,7 +44,7 @@ class BeginEffect(EffectSpec, OperationRequest[Effect]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompleteEffect(OperationRequest[Effect]):
-    """Records the outcome of a pending effect; an effect that has one keeps it."""
+    """Records the outcome of a pending effect; an effect that has one keeps it and refuses another."""
 
     run_id: str
     idempotency_key: str
@@ -58,7 +58,7 @@ class CompleteEffect(OperationRequest[Effect]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileEffect(OperationRequest[Effect]):
-    """Records the real outcome of an effect in doubt; a known outcome stays."""
+    """Records the real outcome of an effect in doubt; a known outcome stays, and another is refused."""
 
     run_id: str
     idempotency_key: str

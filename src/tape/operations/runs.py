@@ -38,7 +38,7 @@ class RenewRun(OperationRequest[RunState]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndRun(OperationRequest[RunState]):
-    """Ends a run; one that has ended for good stays as it is."""
+    """Ends a run; one that has ended for good stays as it is and refuses another end."""
 
     run_id: str
     status: RunStatus

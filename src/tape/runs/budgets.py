@@ -13,7 +13,7 @@ from tape.core.ports import CellSnapshot
 from tape.core.sequence import CellChange, CellId
 from tape.operations.budgets import AdmitBudget, ChargeBudget, GetBudget, ReserveBudget, SetBudget, SettleBudget
 from tape.runs.keyed_calls import KeyedCall
-from tape.runs.ledger import Ledger, LedgerEvent, Transition, part
+from tape.runs.ledger import Ledger, LedgerEvent, Transition, check_repeat, part
 from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import DEBTS, RUNS, Debt, active, closable, find
 
@@ -36,9 +36,10 @@ def cap(snapshot: CellSnapshot, run_id: RunId, usd_cap_micros: int | None, token
 
 
 def reserve(snapshot: CellSnapshot, run_id: RunId, reservation_id: str, asked: Amount) -> Transition[Admission]:
-    """Reserves an amount if the caps allow it; reserving the same id again changes nothing."""
-    budget = budget_of(snapshot, run_id)
-    if RESERVATIONS.find(snapshot, key_of(run_id, reservation_id)) is not None:
+    """Reserves an amount if the caps allow it; reserving the same again changes nothing."""
+    budget, reservation = budget_of(snapshot, run_id), RESERVATIONS.find(snapshot, key_of(run_id, reservation_id))
+    if reservation is not None:
+        check_repeat(f"reservation {reservation_id!r} of run {run_id!r}", reservation.held, asked)
         return Transition(result=Admission(budget=budget, is_admitted=True))
     active(snapshot, run_id)
     if reason := budget.refusal(asked):
@@ -57,6 +58,7 @@ def settle(snapshot: CellSnapshot, run_id: RunId, reservation_id: str, spent: Am
     if reservation is None:
         raise NotReady(f"run {run_id!r} has no reservation {reservation_id!r}; reserve before you settle")
     if reservation.spent is not None:
+        check_repeat(f"the amount spent of reservation {reservation_id!r}", reservation.spent, spent)
         return Transition(result=budget)
     after = replace(budget, reserved=budget.reserved - reservation.held, spent=budget.spent + spent)
     transition = _transition(snapshot, after, "settled", {"reservation_id": reservation_id, **_amount(spent)})

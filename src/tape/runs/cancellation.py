@@ -1,8 +1,10 @@
 """Cancels a run, whether a worker holds it in its ledger or a producer only appends to it."""
 
+from contextlib import suppress
+
 from tape.bus.journal import Journal
 from tape.core.codec import encode
-from tape.core.errors import NotFound
+from tape.core.errors import Conflict, NotFound
 from tape.core.event import check_run_id
 from tape.core.ids import Seq
 from tape.core.run_state import RunStatus
@@ -24,5 +26,6 @@ async def cancel(journal: Journal, ledgers: Ledgers | None, run_id: str, reason:
     run = check_run_id(run_id)
     if ledgers is None or not await is_begun(ledgers, run):
         return await journal.end_run(run, "cancelled", reason)
-    await ledgers.call(EndRun(run_id=run, status=RunStatus.CANCELLED, detail_json=encode({"reason": reason})))
+    with suppress(Conflict):  # a run that has ended is not changed
+        await ledgers.call(EndRun(run_id=run, status=RunStatus.CANCELLED, detail_json=encode({"reason": reason})))
     return await ledgers.last_seq(run)

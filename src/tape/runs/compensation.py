@@ -15,7 +15,7 @@ from tape.core.obligation import Obligation, ObligationClaim, ObligationStatus
 from tape.core.ports import CellSnapshot
 from tape.core.run_state import RunState
 from tape.core.sequence import CellChange, CellId
-from tape.runs.ledger import Ledger, LedgerEvent, Transition, part
+from tape.runs.ledger import Ledger, LedgerEvent, Transition, check_repeat, part
 from tape.runs.lifecycle import DEBTS, Debt, closable, find
 
 OBLIGATIONS: Final = Ledger("obligation", Obligation)
@@ -82,6 +82,9 @@ def register(
     if policy_of(run.labels).suppresses_effects:
         raise UsageError(f"run {run_id!r} is a fork that does nothing outside, so there is nothing to undo")
     owed, debt = new_obligation(snapshot, run, effect_key, compensation), DEBTS.find(snapshot, run_id) or Debt()
+    names = ("payload_json", "compensator_ref", "max_attempts", "app")
+    stored, again = ([getattr(each, name) for name in names] for each in (owed.obligation, compensation))
+    check_repeat(f"obligation {compensation.kind!r} of effect {effect_key!r}", stored, again)
     closes = None if debt.is_unwinding else closable(run, debt)
     return Transition(
         result=owed.obligation, cells=owed.cells, events=owed.events, opens=not run.is_active, closes=closes
@@ -115,11 +118,11 @@ def attempt(
 ) -> Transition[Obligation]:
     """Records a failed attempt: the next one is at a given time; without one, or after the last, it is stuck."""
     obligation = numbered(snapshot, run_id, number)
-    if not obligation.is_owed:
-        return Transition(result=obligation)
-    obligation.claim.check(f"obligation {number} of run {run_id!r}", fence)
     is_last = next_attempt_at_ms == 0 or obligation.attempts >= obligation.max_attempts
     failed = _failed(obligation, error, None if is_last else next_attempt_at_ms)
+    if failed == obligation and obligation.claim.attempt == fence:
+        return Transition(result=obligation)
+    obligation.claim.check(f"obligation {number} of run {run_id!r}", fence)
     return _settled(snapshot, failed, "stuck" if is_last else "retried")
 
 
@@ -131,6 +134,8 @@ def resolve(
         raise UsageError(f"an obligation is resolved as compensated or stuck, not {status}")
     obligation = numbered(snapshot, run_id, number)
     if obligation.status in (ObligationStatus.COMPENSATED, status):
+        first, again = (obligation.status, obligation.result_json), (status, result_json)
+        check_repeat(f"the end of obligation {number} of run {run_id!r}", first, again)
         return Transition(result=obligation)
     if fence is not None:
         obligation.claim.check(f"obligation {number} of run {run_id!r}", fence)

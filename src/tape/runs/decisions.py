@@ -10,9 +10,9 @@ from tape.core.decision import Decision
 from tape.core.event import check_run_id
 from tape.core.ports import CellSnapshot
 from tape.operations.effects import GetDecision, ListDecisions, RecordDecision
-from tape.runs.ledger import Ledger, LedgerEvent, Transition
+from tape.runs.ledger import Ledger, LedgerEvent, Transition, check_repeat
 from tape.runs.ledger_store import LedgerStore
-from tape.runs.lifecycle import RUNS, active, fenced
+from tape.runs.lifecycle import RUNS, active, fenced, find
 
 DECISIONS: Final = Ledger("decision", Decision)
 DIGITS: Final = 19  # fixed width, so that keys sort by number
@@ -27,11 +27,21 @@ def record(snapshot: CellSnapshot, decision: Decision, fence: int | None = None)
     key = key_of(decision.run_id, decision.decision_index)
     stored = DECISIONS.find(snapshot, key)
     if stored is not None:
+        _check_repeat(snapshot, stored, decision)
         return Transition(result=stored)
     run = active(snapshot, decision.run_id)
     written = replace(decision, ts_ms=snapshot.now_ms)
     cells = (DECISIONS.change(snapshot, key, written, "recorded"), *fenced(snapshot, run, fence))
     return Transition(result=written, cells=cells, events=(_event(written),))
+
+
+def _check_repeat(snapshot: CellSnapshot, stored: Decision, decision: Decision) -> None:
+    """A compacted decision has no bodies to compare."""
+    again = replace(decision, ts_ms=stored.ts_ms)
+    is_blank = not (stored.request_json or stored.response_json or stored.rationale)
+    if is_blank and not find(snapshot, decision.run_id).is_active:
+        again = replace(again, request_json="", response_json="", rationale="")
+    check_repeat(f"decision {decision.decision_index} of run {decision.run_id!r}", stored, again)
 
 
 class Decisions:

@@ -46,7 +46,7 @@ from tape.runs.effects import (
     key_of,
     settled,
 )
-from tape.runs.ledger import LedgerEvent, Transition, work_filter
+from tape.runs.ledger import LedgerEvent, Transition, check_repeat, work_filter
 from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import find
 
@@ -78,7 +78,8 @@ def attempt(
 ) -> Transition[Effect]:
     """Records a failed dispatch: the effect is due again at a given time; without one its outcome is unknown."""
     effect = found(snapshot, effect_id)
-    if effect.status is not EffectStatus.PENDING:
+    is_over = not effect.claim.owner and effect.claim.attempt == fence
+    if is_over and (effect.last_dispatch_error, effect.next_dispatch_at_ms) == (error, next_dispatch_at_ms):
         return Transition(result=effect)
     effect.claim.check(f"effect {effect.idempotency_key!r}", fence)
     tried = replace(
@@ -103,9 +104,11 @@ def mark_in_doubt(snapshot: CellSnapshot, effect_id: EffectId) -> Transition[Eff
 def observe(snapshot: CellSnapshot, effect_id: EffectId, seen: Observation) -> Transition[Effect]:
     """Records what a check outside has shown about an effect without a known outcome."""
     effect = found(snapshot, effect_id)
-    if effect.is_settled:
-        return Transition(result=effect)
     status = _status_of(seen.resolution, effect)
+    if effect.is_settled:
+        if seen.resolution is not Resolution.STUCK:  # a doubt contradicts no outcome
+            _check_seen(effect, status, seen)
+        return Transition(result=effect)
     shown = replace(
         effect,
         status=status,
@@ -118,6 +121,14 @@ def observe(snapshot: CellSnapshot, effect_id: EffectId, seen: Observation) -> T
     if seen.resolution is Resolution.DUPLICATE and seen.compensate_on_duplicate is not None:
         return _with_duplicate(snapshot, transition, seen.compensate_on_duplicate)
     return transition
+
+
+def _check_seen(effect: Effect, status: EffectStatus, seen: Observation) -> None:
+    """Refuses what contradicts the known outcome; what was not seen contradicts nothing."""
+    pairs = ((getattr(effect, name), getattr(seen, name)) for name in ("response_json", "error_json", "external_ref"))
+    known = [(stored, again) for stored, again in pairs if stored and again]
+    first, later = (effect.status, *(one for one, _ in known)), (status, *(other for _, other in known))
+    check_repeat(f"the outcome of effect {effect.idempotency_key!r}", first, later)
 
 
 class Dispatch:

@@ -8,7 +8,7 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 from tape.core.caller import Caller
 from tape.core.codec import JsonValue
 from tape.core.effect import Compensation, DispatchMode, Effect, EffectSpec, EffectStatus, Semantics
-from tape.core.errors import NotReady, ScopeDenied, UsageError
+from tape.core.errors import Conflict, NotReady, ScopeDenied, UsageError
 from tape.core.event import check_run_id
 from tape.core.fork_policy import policy_of
 from tape.core.ids import RunId
@@ -24,7 +24,7 @@ from tape.operations.effects import (
     ReconcileEffect,
 )
 from tape.runs.compensation import NewObligation, ids_of, new_obligation
-from tape.runs.ledger import Ledger, LedgerEvent, Transition, part, parts
+from tape.runs.ledger import Ledger, LedgerEvent, Transition, check_repeat, part, parts
 from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import DEBTS, RUNS, Debt, active, changed as run_changed, closable, fenced, find
 
@@ -46,7 +46,10 @@ def key_of(run_id: str, idempotency_key: str) -> str:
 
 def begin(snapshot: CellSnapshot, spec: EffectSpec, fence: int | None = None) -> Transition[Effect]:
     """Records the intent, unless it exists here or in another run under the business key; checks the run's scopes."""
-    stored = EFFECTS.find(snapshot, key_of(spec.run_id, spec.idempotency_key)) or _same_business(snapshot, spec)
+    stored = EFFECTS.find(snapshot, key_of(spec.run_id, spec.idempotency_key))
+    if stored is not None:
+        _check_same_request(snapshot, stored, spec)
+    stored = stored or _same_business(snapshot, spec)
     if stored is not None:
         return Transition(result=stored)
     run = active(snapshot, spec.run_id)
@@ -70,11 +73,13 @@ def complete(
     error_json: str = "",
     fence: int | None = None,
 ) -> Transition[Effect]:
-    """Records the outcome of a pending effect; any other stays as it is."""
+    """Records the outcome of a pending effect; one that has an outcome keeps it and refuses another."""
     if status is EffectStatus.PENDING:
         raise UsageError("an effect is completed as confirmed, failed or unknown")
     effect = found(snapshot, effect_id)
     if effect.status is not EffectStatus.PENDING:
+        if status is not EffectStatus.UNKNOWN:  # a doubt contradicts no outcome
+            check_outcome(snapshot, effect, status, response_json, error_json)
         return Transition(result=effect)
     proof = fenced(snapshot, find(snapshot, effect.run_id), fence)
     done = replace(effect, status=status, response_json=response_json, error_json=error_json)
@@ -85,14 +90,25 @@ def complete(
 def reconcile(
     snapshot: CellSnapshot, effect_id: EffectId, status: EffectStatus, response_json: str = "", error_json: str = ""
 ) -> Transition[Effect]:
-    """Records the real outcome of an effect in doubt; a known outcome stays."""
+    """Records the real outcome of an effect in doubt; a known outcome stays and refuses another."""
     if status not in (EffectStatus.CONFIRMED, EffectStatus.FAILED):
         raise UsageError(f"an effect is reconciled as confirmed or failed, not {status}")
     effect = found(snapshot, effect_id)
     if effect.is_settled:
+        check_outcome(snapshot, effect, status, response_json, error_json)
         return Transition(result=effect)
     done = replace(effect, status=status, response_json=response_json, error_json=error_json)
     return settled(snapshot, done, event_of(done, "reconciled"))
+
+
+def check_outcome(
+    snapshot: CellSnapshot, effect: Effect, status: EffectStatus, response_json: str, error_json: str
+) -> None:
+    """Refuses another outcome than the recorded one; a compacted effect has no bodies to compare."""
+    stored = effect.response_json, effect.error_json
+    is_compacted = not any(stored) and not find(snapshot, effect.run_id).is_active
+    bodies = stored if is_compacted else (response_json, error_json)
+    check_repeat(f"the outcome of effect {effect.idempotency_key!r}", (effect.status, stored), (status, bodies))
 
 
 def found(snapshot: CellSnapshot, effect_id: EffectId) -> Effect:
@@ -232,6 +248,18 @@ async def read_snapshot(store: LedgerStore, effect_id: EffectId, *kinds: str) ->
 def _same_business(snapshot: CellSnapshot, spec: EffectSpec) -> Effect | None:
     other = BUSINESS.find(snapshot, parts(spec.connector, spec.business_key))
     return None if other is None or not spec.business_key else EFFECTS.find(snapshot, key_of(*other))
+
+
+def _check_same_request(snapshot: CellSnapshot, stored: Effect, spec: EffectSpec) -> None:
+    """Refuses another request under the key of an effect, except in forks, where effects are not executed."""
+    run = find(snapshot, spec.run_id)
+    is_compacted = not stored.request_json and not run.is_active
+    is_same = stored.tool == spec.tool and (stored.request_json == spec.request_json or is_compacted)
+    if not is_same and not policy_of(run.labels).suppresses_effects:
+        raise Conflict(
+            f"run {spec.run_id!r} asks for another {stored.tool!r} than the first time: effect "
+            f"{spec.idempotency_key!r} was begun with another request, which stays"
+        )
 
 
 def _new(spec: EffectSpec, now_ms: int) -> Effect:

@@ -16,10 +16,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerCall:
-    """What a key stands for: a digest of the call's arguments, and its answer."""
+    """What a key stands for: a digest of the call's arguments, its answer, and whether it changed something."""
 
     digest: str
     answer_json: str
+    is_changed: bool = True
 
 
 CALLS: Final = Ledger("call", LedgerCall)
@@ -51,10 +52,16 @@ class KeyedCall:
             raise KeyConflict(self.key)
         return Transition(result=codec.decode_state(found.answer_json, shape))
 
+    def has_changed(self, snapshot: CellSnapshot) -> bool:
+        """Whether the earlier call has changed something."""
+        found = None if self.key is None else CALLS.find(snapshot, part(self.key))
+        return found is not None and found.is_changed
+
     def store_answer(self, snapshot: CellSnapshot, transition: Transition[T]) -> Transition[T]:
         """The transition, with its answer stored under the key."""
         if self.key is None:
             return transition
-        call = LedgerCall(digest=self.digest, answer_json=codec.encode_state(transition.result))
+        answer = codec.encode_state(transition.result)
+        call = LedgerCall(digest=self.digest, answer_json=answer, is_changed=bool(transition.cells))
         kept = CALLS.change(snapshot, part(self.key), call, "answered", snapshot.now_ms)
         return replace(transition, cells=(*transition.cells, kept))

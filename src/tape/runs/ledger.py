@@ -9,7 +9,7 @@ from tape.core import codec, subject as subjects
 from tape.core.app import ANY
 from tape.core.caller import Caller
 from tape.core.codec import JsonValue
-from tape.core.errors import TapeError
+from tape.core.errors import Conflict, TapeError
 from tape.core.event import Event
 from tape.core.ids import RunId
 from tape.core.ports import CellSnapshot, WorkFilter
@@ -105,6 +105,12 @@ class Transition(Generic[T]):
         return Transition(
             result=result, cells=self.cells, events=self.events, opens=self.opens, closes=self.closes, error=self.error
         )
+
+
+def check_repeat(what: str, first: object, again: object) -> None:
+    """Refuses a repeated request that says something else than the first one, which stays."""
+    if first != again:
+        raise Conflict(f"{what} was already recorded and says something else, which stays; read it and decide again")
 
 
 def part(text: str, longest: int = IN_A_RUN) -> str:

@@ -12,7 +12,7 @@ from tape.core.ids import RunId
 from tape.core.ports import CellSnapshot
 from tape.core.run_state import ENDINGS, FINAL, RunClaim, RunSpec, RunState, RunStatus
 from tape.core.sequence import CellChange
-from tape.runs.ledger import Ledger, LedgerEvent, Transition, parts
+from tape.runs.ledger import Ledger, LedgerEvent, Transition, check_repeat, parts
 
 # Status of a run's cell; its due time is when the run may be taken, or when it ended.
 LEASED: Final = "leased"
@@ -102,12 +102,14 @@ def heartbeat(snapshot: CellSnapshot, run_id: RunId, attempt: int) -> Transition
 def end(
     snapshot: CellSnapshot, run_id: RunId, status: RunStatus, detail_json: str = "", fence: int | None = None
 ) -> Transition[RunState]:
-    """Ends a run; one that has ended for good stays as it is. The obligations of a failed run become due."""
+    """Ends a run; one that has ended for good refuses another end. The obligations of a failed run become due."""
     if status not in ENDINGS:
         raise UsageError(f"a run ends as {', '.join(sorted(ENDINGS))}, not {status}")
     run = find(snapshot, run_id)
     debt = DEBTS.find(snapshot, run_id) or Debt()
-    if run.status in FINAL or run.status is status:
+    if run.status in FINAL:
+        check_repeat(f"the end of run {run_id!r}", (run.status, run.detail_json), (status, detail_json))
+    if run.status is status:
         return Transition(result=run, closes=closable(run, debt))
     if fence is not None:
         run.claim.check_newest(f"run {run_id!r}", fence)

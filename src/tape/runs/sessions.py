@@ -18,15 +18,16 @@ from tape.core.ports import CellSnapshot
 from tape.core.sequence import CellId
 from tape.core.session import Session, SessionEvent, SessionId
 from tape.operations.values import AppendEvent, CreateSession, DeleteSession, GetSession, ListSessions
-from tape.runs.ledger import Ledger, LedgerEvent, Transition, digest, parts
+from tape.runs.ledger import Ledger, LedgerEvent, Transition, check_repeat, digest, parts
 from tape.runs.ledger_store import LedgerStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenEvent:
-    """Marks an event id as appended."""
+    """Marks an event id as appended; `digest` is of the request, or empty if an older version appended it."""
 
     event_id: str
+    digest: str = ""
 
 
 SESSIONS: Final = Ledger("session", Session)
@@ -48,14 +49,16 @@ def append(snapshot: CellSnapshot, of: SessionId, event: SessionEvent, delta_jso
     """Appends an event and merges its change of state; an event appended before changes nothing."""
     session = existing(snapshot, of)
     seen = _seen_key(session, event.id)
-    if SEEN_EVENTS.find(snapshot, seen) is not None:
+    request = digest(codec.encode_state(event), delta_json)
+    if (known := SEEN_EVENTS.find(snapshot, seen)) is not None:
+        check_repeat(f"event {event.id!r} of session {of.session!r}", known.digest or request, request)
         return Transition(result=session)
     state = codec.encode({**session.state, **_object(delta_json)})
     after = replace(session, state_json=state, event_count=session.event_count + 1, updated_at_ms=snapshot.now_ms)
     transition = _transition(
         snapshot, after, "appended", "event", {"event": asdict(event), "state_delta_json": delta_json}
     )
-    kept = SEEN_EVENTS.change(snapshot, seen, SeenEvent(event_id=event.id), "appended")
+    kept = SEEN_EVENTS.change(snapshot, seen, SeenEvent(event_id=event.id, digest=request), "appended")
     return replace(transition, cells=(*transition.cells, kept))
 
 

@@ -74,6 +74,8 @@ def claim(
 def fire(snapshot: CellSnapshot, run_id: RunId, timer_id: str, fence: int) -> Transition[Timer]:
     """Confirms a handled timer. One that ends a wait at a gate also sends its signal, if the gate still waits."""
     timer = _found(snapshot, run_id, timer_id)
+    if timer.status is TimerStatus.FIRED:
+        timer.claim.check_newest(f"timer {timer_id!r} of run {run_id!r}", fence)
     if timer.status is not TimerStatus.SET:
         return Transition(result=timer)
     timer.claim.check(f"timer {timer_id!r} of run {run_id!r}", fence)

@@ -77,14 +77,14 @@ class Values:
             write, namespace=namespace, key=key, value_json=value_json, if_version=request.if_version,
             writer=request.writer,
         )  # fmt: skip
-        return await self._settle(request, keyed, decide, caller)
+        return (await self._settle(request, keyed, decide, caller))[0]
 
     async def delete(self, request: DeleteValue, caller: Caller) -> Deletion:
         namespace, key, if_version, writer = request.namespace, request.key, request.if_version, request.writer
         keyed = KeyedCall.of(request.call_key, "value deleted", namespace, key, if_version, writer)
         decide = partial(delete, namespace=namespace, key=key, if_version=if_version, writer=writer)
-        was_there = not (await self._find(namespace, key)).deleted
-        return Deletion(value=await self._settle(request, keyed, decide, caller), was_there=was_there)
+        value, is_changed = await self._settle(request, keyed, decide, caller)
+        return Deletion(value=value, was_there=is_changed)
 
     async def get(self, request: GetValue, caller: Caller) -> Value:
         return await self._find(request.namespace, request.key)
@@ -110,9 +110,15 @@ class Values:
 
     async def _settle(
         self, request: OfValue, keyed: KeyedCall, decide: "partial[Transition[Value]]", caller: Caller
-    ) -> Value:
-        def once(snapshot: CellSnapshot) -> Transition[Value]:
-            return keyed.answer(snapshot, Value) or keyed.store_answer(snapshot, decide(snapshot))
+    ) -> tuple[Value, bool]:
+        """The value, and whether the first call with this key has changed it."""
+
+        def once(snapshot: CellSnapshot) -> Transition[tuple[Value, bool]]:
+            if (again := keyed.answer(snapshot, Value)) is not None:
+                return again.returning((again.result, keyed.has_changed(snapshot)))
+            transition = decide(snapshot)
+            is_changed = bool(transition.cells)
+            return keyed.store_answer(snapshot, transition).returning((transition.result, is_changed))
 
         cell = VALUES.at(parts(request.namespace, request.key))
         return await self._store.change((cell, *keyed.ids), once, caller)

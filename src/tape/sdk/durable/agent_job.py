@@ -159,7 +159,12 @@ class AgentJob:
     async def _end(self, context: RunContext, status: RunStatus, detail: JsonValue) -> None:
         if context.steps.is_cut:
             await mark_in_doubt(context)
-        await self._node.runs.end(context.run_id, status, detail, fence=context.fence)
+        try:
+            await self._node.runs.end(context.run_id, status, detail, fence=context.fence)
+        except StaleClaim:
+            raise
+        except Conflict as error:  # it has ended in another way, for example because it was cancelled
+            log.info("run.ended_before", run_id=context.run_id, reason=str(error))
 
     async def _renew_lease(self, context: RunContext, scope: anyio.CancelScope) -> NoReturn:
         """Renews the lease; cancels the function if the lease was lost or the run has ended."""

@@ -1,12 +1,13 @@
 """What a durable function may spend: reserved before it is spent, and the rest freed."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from types import TracebackType
 from typing import Self
 
-from tape.core.errors import LimitReached
+from tape.core.errors import Conflict, LimitReached
 from tape.sdk.durable.errors import refusal_in
 from tape.sdk.durable.run_context import RunContext, call_from_thread, current_run, interruptible
 from tape.sdk.durable.steps import enclose, enclosing
@@ -71,9 +72,10 @@ class reserve:  # noqa: N801 - it reads as what it does: `with tape.reserve(usd=
         self._step = context.steps.begin("reserve", is_block=True)
         try:
             self._name = f"reserve-{context.occurrence('reserve')}"
-            admission = await context.node.budgets.reserve(context.run_id, self._name, self._usd, self._tokens)
-            if not admission.is_admitted:
-                raise LimitReached(admission.reason)
+            with suppress(Conflict):  # an earlier execution reserved another amount, which stays
+                admission = await context.node.budgets.reserve(context.run_id, self._name, self._usd, self._tokens)
+                if not admission.is_admitted:
+                    raise LimitReached(admission.reason)
         except BaseException as error:
             context.steps.end(self._step, error)
             raise
@@ -86,6 +88,7 @@ class reserve:  # noqa: N801 - it reads as what it does: `with tape.reserve(usd=
             if is_stopped or context.steps.refusal is not None or refusal_in(error) is not None:
                 return  # refused, parked or stopped: the block will be executed again
             usd, tokens = self._spent or (self._usd, self._tokens)
-            await context.node.budgets.settle(context.run_id, self._name, usd, tokens)
+            with suppress(Conflict):  # an earlier execution spent another amount, which stays
+                await context.node.budgets.settle(context.run_id, self._name, usd, tokens)
         finally:
             context.steps.end(self._step)

@@ -5,7 +5,7 @@ from typing import Any
 
 from tape.core import codec
 from tape.core.codec import JsonValue
-from tape.core.errors import Conflict
+from tape.core.errors import Conflict, StaleClaim
 from tape.sdk.durable.calling import call_function
 from tape.sdk.durable.run_context import RunContext, current_run, step
 from tape.sdk.nouns.body import text_of
@@ -26,10 +26,18 @@ async def decided(
     index = context.decision_index
     known = context.decisions.get(index)
     if known is None:
-        known = await context.node.decisions.record(
-            context.run_id, index, model=model, request=request, response=await call_function(ask), rationale=rationale,
-            policy_version=policy_version, fence=context.fence,
-        )  # fmt: skip
+        answer = await call_function(ask)
+        try:
+            known = await context.node.decisions.record(
+                context.run_id, index, model=model, request=request, response=answer, rationale=rationale,
+                policy_version=policy_version, fence=context.fence,
+            )  # fmt: skip
+        except StaleClaim:
+            raise
+        except Conflict:  # another execution has recorded one, which stays
+            known = await context.node.decisions.find(context.run_id, index)
+            if known is None:
+                raise
     if known.request_json not in ("", text_of(request)):
         raise Conflict(f"run {context.run_id!r} asks for another decision {index} than the first time")
     return codec.decode(known.response_json or "null")

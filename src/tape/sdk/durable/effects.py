@@ -17,6 +17,7 @@ from tape.sdk.durable.compensators import compensators
 from tape.sdk.durable.errors import AckLost, StepRefused, failure
 from tape.sdk.durable.fork_effects import complete_without_effect
 from tape.sdk.durable.outbox_waits import sleep_unless_interrupted
+from tape.sdk.durable.outcomes import complete, first_recorded
 from tape.sdk.durable.references import reference
 from tape.sdk.durable.retries import ONCE, Retries, retried
 from tape.sdk.durable.run_context import RunContext, current_run, step
@@ -188,13 +189,13 @@ async def _done(context: RunContext, call: EffectCall, begun: Effect) -> Effect:
         raise  # the program is at fault, not the tool, so there is no outcome to record
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is what came of it
         error_text: JsonValue = {"type": type(error).__name__, "message": replace_unstorable(str(error))}
-        return await _complete(context, begun, EffectStatus.FAILED, error=error_text)
-    return await _complete(context, begun, EffectStatus.CONFIRMED, response=response)
+        return await complete(context, begun.idempotency_key, EffectStatus.FAILED, error=error_text)
+    return await complete(context, begun.idempotency_key, EffectStatus.CONFIRMED, response=response)
 
 
 async def _lost(context: RunContext, call: EffectCall, begun: Effect) -> Effect:
     """The outcome is unknown; a status check resolves it at once."""
-    return await _looked_for(context, call, await _complete(context, begun, EffectStatus.UNKNOWN))
+    return await _looked_for(context, call, await complete(context, begun.idempotency_key, EffectStatus.UNKNOWN))
 
 
 async def _checked(context: RunContext, call: EffectCall, begun: Effect) -> Effect:
@@ -204,10 +205,10 @@ async def _checked(context: RunContext, call: EffectCall, begun: Effect) -> Effe
     except StepRefused:
         raise
     except Exception:  # noqa: BLE001 - the outcome stays unknown
-        return await _complete(context, begun, EffectStatus.UNKNOWN)
+        return await complete(context, begun.idempotency_key, EffectStatus.UNKNOWN)
     if result is None:
         return await _done(context, call, begun)
-    return await _complete(context, begun, EffectStatus.CONFIRMED, response=result)
+    return await complete(context, begun.idempotency_key, EffectStatus.CONFIRMED, response=result)
 
 
 async def _looked_for(context: RunContext, call: EffectCall, effect: Effect) -> Effect:
@@ -222,9 +223,9 @@ async def _looked_for(context: RunContext, call: EffectCall, effect: Effect) -> 
         return effect
     status = EffectStatus.FAILED if result is None else EffectStatus.CONFIRMED
     error: JsonValue = {"type": "Absent", "message": "it did not take place"} if result is None else None
-    return await context.node.effects.reconcile(
-        context.run_id, effect.idempotency_key, status, response=result, error=error
-    )
+    key = effect.idempotency_key
+    reconciling = context.node.effects.reconcile(context.run_id, key, status, response=result, error=error)
+    return await first_recorded(context, key, reconciling)
 
 
 async def _look(call: EffectCall, effect: Effect) -> JsonValue:
@@ -249,12 +250,4 @@ async def mark_in_doubt(context: RunContext) -> None:
     for each in await context.node.effects.listed(context.run_id):
         is_inline = each.dispatch_mode is DispatchMode.INLINE and each.semantics is not Semantics.OBSERVE_ONLY
         if is_inline and each.status is EffectStatus.PENDING:
-            await _complete(context, each, EffectStatus.UNKNOWN)
-
-
-async def _complete(
-    context: RunContext, begun: Effect, status: EffectStatus, response: JsonValue = None, error: JsonValue = None
-) -> Effect:
-    return await context.node.effects.complete(
-        context.run_id, begun.idempotency_key, status, response=response, error=error, fence=context.fence
-    )
+            await complete(context, each.idempotency_key, EffectStatus.UNKNOWN)

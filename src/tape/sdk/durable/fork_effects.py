@@ -8,6 +8,7 @@ from tape.core.codec import JsonValue
 from tape.core.effect import Effect, EffectStatus
 from tape.core.fork_policy import EffectPolicy, key_in, parent_of
 from tape.sdk.durable.calling import call_function
+from tape.sdk.durable.outcomes import complete
 from tape.sdk.durable.run_context import RunContext
 
 
@@ -16,9 +17,7 @@ async def complete_without_effect(context: RunContext, begun: Effect, stub: Call
     if context.policy is EffectPolicy.REPLAY:
         return await _replayed(context, begun)
     response: JsonValue = None if stub is None else codec.decode(codec.encode(await call_function(stub)))
-    return await context.node.effects.complete(
-        context.run_id, begun.idempotency_key, response=response, fence=context.fence
-    )
+    return await complete(context, begun.idempotency_key, response=response)
 
 
 async def recorded(context: RunContext, key: str) -> Effect | None:
@@ -35,10 +34,6 @@ async def _replayed(context: RunContext, begun: Effect) -> Effect:
     past = await recorded(context, begun.idempotency_key)
     if past is None or past.request_json not in ("", begun.request_json):
         missing: JsonValue = {"type": "NotRecorded", "message": "its parent never did this, so there is no result"}
-        return await context.node.effects.complete(
-            context.run_id, begun.idempotency_key, EffectStatus.FAILED, error=missing, fence=context.fence
-        )
+        return await complete(context, begun.idempotency_key, EffectStatus.FAILED, error=missing)
     response, error = (codec.decode(text) if text else None for text in (past.response_json, past.error_json))
-    return await context.node.effects.complete(
-        context.run_id, begun.idempotency_key, past.status, response=response, error=error, fence=context.fence
-    )
+    return await complete(context, begun.idempotency_key, past.status, response, error)

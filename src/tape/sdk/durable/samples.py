@@ -11,6 +11,7 @@ from tape.core.fork_policy import EffectPolicy
 from tape.sdk.durable.calling import call_function
 from tape.sdk.durable.effects import result_of
 from tape.sdk.durable.fork_effects import recorded
+from tape.sdk.durable.outcomes import complete
 from tape.sdk.durable.run_context import RunContext, current_run, step, sync_or_async
 
 
@@ -28,8 +29,7 @@ async def record_sample(context: RunContext, name: str, look: Callable[[], Any] 
         return result_of(begun)
     past = await recorded(context, key) if context.policy is EffectPolicy.REPLAY else None
     seen = await _look(begun, look) if past is None else result_of(past)
-    done = await context.node.effects.complete(context.run_id, key, response=seen, fence=context.fence)
-    return result_of(done)
+    return result_of(await complete(context, key, response=seen))
 
 
 async def _look(begun: Effect, look: Callable[[], Any] | None) -> Any:
