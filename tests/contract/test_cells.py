@@ -3,7 +3,7 @@
 import anyio
 
 from tape.core.errors import VersionConflict
-from tape.core.ports import DueCursor, Store, WorkFilter
+from tape.core.ports import CellQuery, DueCursor, Store, WorkFilter
 from tape.core.sequence import AppendRequest, Cell, CellChange, CellId
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers
@@ -142,3 +142,73 @@ async def test_a_worker_that_serves_nothing_is_offered_nothing(store: Store) -> 
     await offer(store, ("1", "a", "x", 1))
 
     assert await store.cells.due("timer", "set", 9, 9, served=WorkFilter(("a",), ())) == {}
+
+
+async def place(store: Store, *cells: tuple[str, str, str | None], state: str = "{}", kind: str | None = None) -> None:
+    """Cells by key, status and place."""
+    changes = tuple(
+        CellChange(id=CellId("timer", key), seen=0, status=status, state_json=state, place=place, kind=kind)
+        for key, status, place in cells
+    )
+    await store.journal.append([AppendRequest(cells=changes)])
+
+
+SET_AND_FIRED = CellQuery("timer", ("set", "fired"), "r1")
+
+
+async def test_cells_of_some_statuses_are_listed_by_their_place(store: Store) -> None:
+    await place(store, ("a", "set", "r1/3"), ("b", "fired", "r1/1"), ("c", "set", "r1/2"), ("d", "lost", "r1/1"))
+    await place(store, ("e", "set", "r1-2/1"), ("f", "set", "r10/1"), ("g", "set", "r2/1"), ("r1/h", "set", None))
+
+    found = await store.cells.listed(SET_AND_FIRED, 10)
+
+    assert [(cell_id.key, cell.place) for cell_id, cell in found.items()] == [
+        ("b", "r1/1"), ("c", "r1/2"), ("a", "r1/3"),
+    ]  # fmt: skip
+
+
+async def test_a_list_of_cells_goes_on_after_a_place(store: Store) -> None:
+    await place(store, *((f"k{n}", "set" if n % 2 else "fired", f"r1/{n}") for n in range(7)))
+    seen: list[str] = []
+
+    after = ""
+    while page := await store.cells.listed(SET_AND_FIRED, 2, after):
+        seen += [cell_id.key for cell_id in page]
+        after = [*page.values()][-1].place or ""
+
+    assert seen == [f"k{n}" for n in range(7)]
+
+
+async def test_a_list_without_a_parent_is_of_the_whole_ledger(store: Store) -> None:
+    await place(store, ("a", "set", "r2/1"), ("b", "set", "r1/1"), ("c", "fired", "r1/2"))
+
+    found = await store.cells.listed(CellQuery("timer", ("set",)), 10)
+
+    assert [cell_id.key for cell_id in found] == ["b", "a"]
+
+
+async def test_cells_of_other_kinds_take_no_place_in_a_list(store: Store) -> None:
+    await place(store, *((f"other-{n}", "set", f"r1/{n}") for n in range(5)), kind="y")
+    await place(store, ("mine", "set", "r1/9"), kind="x")
+
+    found = await store.cells.listed(CellQuery("timer", ("set",), "r1", "x"), 2)
+
+    assert [cell_id.key for cell_id in found] == ["mine"]
+
+
+async def test_a_list_of_cells_ends_with_the_one_that_exceeds_its_bytes(store: Store) -> None:
+    large = f'"{"x" * 10_000}"'
+    await place(store, *((f"k{n}", "set" if n % 2 else "fired", f"r1/{n}") for n in range(6)), state=large)
+
+    four = await store.cells.listed(SET_AND_FIRED, 10, max_bytes=40_000)
+    one = await store.cells.listed(SET_AND_FIRED, 10, max_bytes=100)
+
+    assert [cell_id.key for cell_id in four] == ["k0", "k1", "k2", "k3"] and [cell_id.key for cell_id in one] == ["k0"]
+
+
+async def test_a_cell_that_moves_is_listed_where_it_is_now(store: Store) -> None:
+    await place(store, ("a", "set", "r1/1"), ("b", "set", "r1/2"))
+    moved = CellChange(id=CellId("timer", "a"), seen=1, status="set", state_json="{}", place="r1/3")
+    await store.journal.append([AppendRequest(cells=(moved,))])
+
+    assert [cell_id.key for cell_id in await store.cells.listed(SET_AND_FIRED, 10)] == ["b", "a"]

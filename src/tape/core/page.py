@@ -2,8 +2,9 @@
 
 import json
 from base64 import b64decode, urlsafe_b64encode
-from collections.abc import Callable, Iterable
-from typing import Final, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeAlias, TypeVar
 from zlib import crc32
 
 from tape.core.errors import InvalidCursor, quoted
@@ -16,6 +17,14 @@ POSITIONS: Final = range(-(1 << 63), 1 << 63)  # the integers that a store can c
 PagePosition: TypeAlias = tuple[int | str, ...]
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """A part of a list; the next one begins at `next_cursor`, which is empty after the last."""
+
+    rows: Sequence[T]
+    next_cursor: str = ""
 
 
 def fit_answer(items: Iterable[T], size: Callable[[T], int], max_bytes: int = ANSWER_BYTES) -> list[T]:

@@ -12,7 +12,7 @@ from tape.core.event import Entry, Event
 from tape.core.fork import Segment
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
 from tape.core.matched import MatchCursor, MatchedPage, ReactionRecord, Recorded
-from tape.core.page import PagePosition
+from tape.core.page import ANSWER_BYTES, PagePosition
 from tape.core.reaction import Reaction
 from tape.core.run import Head, LiveRun, RunMeta, RunRecord
 from tape.core.run_query import MAX_PAGE, RunPosition, RunQuery
@@ -139,12 +139,22 @@ class WorkFilter(NamedTuple):
     kinds: tuple[str, ...]
 
 
+class CellQuery(NamedTuple):
+    """The cells of a list: of a ledger, with one of these statuses, below a parent if one is given, and of a kind."""
+
+    ledger: str
+    statuses: tuple[str, ...]
+    parent: str = ""
+    kind: str = ""
+
+
 class Cells(Protocol):
     """The rows of all ledgers; only a request changes them.
 
     `due` lists the cells of a ledger and status that are due, earliest first; with `served`, only those that match it.
-    `under` lists the cells whose key begins with a parent and a slash, in the order of keys. Both return one page;
-    cells that are filtered out take no place in it.
+    `under` lists the cells whose key begins with a parent and a slash, in the order of keys. `listed` lists those that
+    match a query in the order of their places, after one, and ends with the cell that exceeds a number of bytes. Each
+    returns one page; cells that are filtered out take no place in it.
     """
 
     async def read(self, ids: Sequence[CellId]) -> Mapping[CellId, Cell]: ...
@@ -154,6 +164,9 @@ class Cells(Protocol):
         served: WorkFilter | None = None,
     ) -> Mapping[CellId, Cell]: ...  # fmt: skip
     async def under(self, ledger: str, parent: str, limit: int, after: str = "") -> Mapping[CellId, Cell]: ...
+    async def listed(
+        self, query: CellQuery, limit: int, after: str = "", max_bytes: int = ANSWER_BYTES
+    ) -> Mapping[CellId, Cell]: ...
 
 
 class Queue(Protocol):

@@ -28,6 +28,7 @@ from tape.core.run import Head
 MAX_EVENTS: Final = 1000
 MAX_BYTES: Final = 8 << 20
 MAX_KEY_LENGTH: Final = 256
+CELL_BYTES: Final = 1024  # more than the names and empty fields of a cell's state in an answer
 
 _is_no_text = re.compile("[\0\ud800-\udfff]").search
 _set = object.__setattr__
@@ -48,13 +49,20 @@ class Cell:
     due_at_ms: int | None = None
     app: str | None = None
     kind: str | None = None
+    place: str | None = None
+
+    @property
+    def size(self) -> int:
+        """An upper bound of its bytes in an answer."""
+        return CELL_BYTES + len(self.state_json.encode())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellChange:
     """A cell's next state, decided on the version `seen` (0: the cell does not exist).
 
-    `app` and `kind` say which workers may serve the cell; cells that are no work have neither.
+    `app` and `kind` say which workers may serve the cell. `place` orders the cells of a ledger in lists; a cell without
+    one is in no list.
     """
 
     id: CellId
@@ -64,13 +72,16 @@ class CellChange:
     due_at_ms: int | None = None
     app: str | None = None
     kind: str | None = None
+    place: str | None = None
 
     def __post_init__(self) -> None:
         if not _is_count(self.seen) or not (self.due_at_ms is None or _is_count(self.due_at_ms)):
             raise UsageError("a cell's version and due time are whole numbers from 0 to 2^63 - 1")
-        names = (*self.id, self.status, self.app or "", self.kind or "")
+        names = (*self.id, self.status, self.app or "", self.kind or "", self.place or "")
         if max(map(len, names)) > MAX_KEY_LENGTH:
-            raise UsageError(f"a cell's ledger, key, status, app and kind are at most {MAX_KEY_LENGTH} characters each")
+            raise UsageError(
+                f"a cell's ledger, key, status, app, kind and place are at most {MAX_KEY_LENGTH} characters each"
+            )
         if any(map(_is_no_text, (*names, self.state_json))):
             raise UsageError(f"cell {quoted(self.id.key)} holds U+0000 or a lone surrogate, which no store can keep")
 
@@ -78,7 +89,7 @@ class CellChange:
     def cell(self) -> Cell:
         return Cell(
             version=self.seen + 1, status=self.status, state_json=self.state_json, due_at_ms=self.due_at_ms,
-            app=self.app, kind=self.kind,
+            app=self.app, kind=self.kind, place=self.place,
         )  # fmt: skip
 
 

@@ -4,21 +4,24 @@ An operation is a frozen request type, which checks its fields, the type of its 
 `Ledgers.call(request)`; where the operation runs, a handler takes the request.
 """
 
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Generic, TypeVar, get_args
+from typing import Any, ClassVar, Final, Generic, TypeVar, get_args, get_origin
 
 from tape.core.app import check_app
 from tape.core.claim import check_lease, check_owner
 from tape.core.errors import UsageError
 from tape.core.event import check_run_id
+from tape.core.page import Page
 from tape.core.text import check_body, check_count, check_name
 
 R_co = TypeVar("R_co", covariant=True)
 
 MAX_LIMIT: Final = 10_000
+PAGE: Final = 200
 
 
 def check_limit(limit: int) -> int:
@@ -57,6 +60,23 @@ class OperationRequest(Generic[R_co]):
             check_body(name, value)
         elif name.endswith("_ms"):
             check_count(name, value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRequest(OperationRequest[Page[R_co]], Generic[R_co]):
+    """The base of requests for a page of a list of R_co: at most `limit` of them, and at most 4 MiB.
+
+    Without a cursor it is the first page; the cursor of the next one is in the result.
+    """
+
+    limit: int = PAGE
+    cursor: str = ""
+
+    @property
+    def question(self) -> str:
+        """The request without its page; a cursor belongs to one question."""
+        filters = {name: value for name, value in asdict(self).items() if name not in ("limit", "cursor")}
+        return json.dumps([type(self).__name__, filters])
 
 
 class Access(StrEnum):
@@ -123,6 +143,8 @@ class Operation:
     def result(self) -> Any:
         """The type of the result."""
         for base in self.request.__orig_bases__:  # type: ignore[attr-defined]
-            if getattr(base, "__origin__", None) is OperationRequest:
+            if get_origin(base) is OperationRequest:
                 return get_args(base)[0]
+            if get_origin(base) is PageRequest:
+                return Page[get_args(base)[0]]  # type: ignore[misc]
         raise TypeError(f"{self.request.__name__} names no result")

@@ -101,7 +101,7 @@ class AppendCall:
             for change in request.cells:
                 yield (
                     number, *change.id, change.seen, change.status, change.due_at_ms, change.state_json,
-                    change.app, change.kind,
+                    change.app, change.kind, change.place,
                 )  # fmt: skip
 
     def _event_columns(self, counts: dict[RunId, int]) -> list[object]:

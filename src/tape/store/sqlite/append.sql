@@ -57,10 +57,11 @@ INSERT INTO tape_runs (run_id, opened_at, parent_run_id, fork_seq) VALUES (?, ?,
 INSERT INTO tape_keys (key, digest, first_seq, seqs_json, ts_ms) VALUES (?, ?, ?, ?, ?);
 
 -- name: put_cell
-INSERT INTO tape_cells (ledger, key, version, status, due_at_ms, state_json, app, kind) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO tape_cells (ledger, key, version, status, due_at_ms, state_json, app, kind, place)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (ledger, key) DO UPDATE SET
   version = excluded.version, status = excluded.status, due_at_ms = excluded.due_at_ms,
-  state_json = excluded.state_json, app = excluded.app, kind = excluded.kind;
+  state_json = excluded.state_json, app = excluded.app, kind = excluded.kind, place = excluded.place;
 
 -- name: count_change
 -- Runs were opened, closed or trimmed, so readers read their heads again.

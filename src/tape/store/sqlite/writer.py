@@ -186,4 +186,4 @@ def _key_rows(keys: Mapping[str, KeyRecord]) -> Iterator[tuple[object, ...]]:
 
 def _cell_rows(cells: Mapping[CellId, Cell]) -> Iterator[tuple[object, ...]]:
     for cell_id, cell in cells.items():
-        yield *cell_id, cell.version, cell.status, cell.due_at_ms, cell.state_json, cell.app, cell.kind
+        yield *cell_id, cell.version, cell.status, cell.due_at_ms, cell.state_json, cell.app, cell.kind, cell.place

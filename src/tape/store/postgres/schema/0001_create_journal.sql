@@ -85,11 +85,13 @@ CREATE TABLE tape_cells (
   state_json text   NOT NULL,
   app        text   COLLATE "C",
   kind       text   COLLATE "C",
+  place      text   COLLATE "C",
   PRIMARY KEY (ledger, key)
 ) WITH (fillfactor = 70);
 CREATE INDEX tape_cells_due ON tape_cells (ledger, status, due_at_ms) WHERE due_at_ms IS NOT NULL;
 CREATE INDEX tape_cells_served ON tape_cells (ledger, status, app, kind, due_at_ms)
 WHERE due_at_ms IS NOT NULL AND kind IS NOT NULL;
+CREATE INDEX tape_cells_place ON tape_cells (ledger, status, place) WHERE place IS NOT NULL;
 
 CREATE TABLE tape_runs (
   run_id        text COLLATE "C" PRIMARY KEY,
@@ -238,7 +240,8 @@ CREATE FUNCTION tape_append(
   k_rq int[], k_key text[], k_digest bytea[],                           -- requests with a key (NULL: none)
   x_rq int[], x_ix int[], x_seq bigint[],                               -- expectations: request, run, last seq
   c_rq int[], c_ledger text[], c_key text[], c_seen bigint[],           -- cells: request, which, version seen
-  c_status text[], c_due bigint[], c_state text[], c_app text[], c_kind text[],  -- and their next state
+  c_status text[], c_due bigint[], c_state text[], c_app text[], c_kind text[],
+  c_place text[],                                                       -- and their next state
   e_ix text, e_ord text, e_crc text, e_run text, e_kind text, e_type text, e_subject text, e_version text,
   e_id text, e_cause text, e_trace text, e_span text, e_parent text, e_attributes text, e_payload text, e_bytes bytea[],
   f_parent text, f_at bigint,                                           -- the fork, if the only request is one
@@ -370,13 +373,14 @@ BEGIN
                 FROM unnest(rq_size) WITH ORDINALITY s(size, rq)) q USING (rq);
   END IF;
   IF c_rq IS NOT NULL THEN
-    INSERT INTO tape_cells (ledger, key, version, status, due_at_ms, state_json, app, kind)
-      SELECT c.ledger, c.key, c.seen + 1, c.status, c.due, c.state, c.app, c.kind
-        FROM unnest(c_rq, c_ledger, c_key, c_seen, c_status, c_due, c_state, c_app, c_kind)
-             c(rq, ledger, key, seen, status, due, state, app, kind)
+    INSERT INTO tape_cells (ledger, key, version, status, due_at_ms, state_json, app, kind, place)
+      SELECT c.ledger, c.key, c.seen + 1, c.status, c.due, c.state, c.app, c.kind, c.place
+        FROM unnest(c_rq, c_ledger, c_key, c_seen, c_status, c_due, c_state, c_app, c_kind, c_place)
+             c(rq, ledger, key, seen, status, due, state, app, kind, place)
       ON CONFLICT (ledger, key) DO UPDATE SET
         version = excluded.version, status = excluded.status, due_at_ms = excluded.due_at_ms,
-        state_json = excluded.state_json, app = excluded.app, kind = excluded.kind;
+        state_json = excluded.state_json, app = excluded.app, kind = excluded.kind,
+        place = excluded.place;
   END IF;
 END $$;
 

@@ -65,11 +65,13 @@ CREATE TABLE tape_cells (
   state_json TEXT    NOT NULL,
   app        TEXT,
   kind       TEXT,
+  place      TEXT,
   PRIMARY KEY (ledger, key)
 ) WITHOUT ROWID;
 CREATE INDEX tape_cells_due ON tape_cells (ledger, status, due_at_ms) WHERE due_at_ms IS NOT NULL;
 CREATE INDEX tape_cells_served ON tape_cells (ledger, status, app, kind, due_at_ms)
 WHERE due_at_ms IS NOT NULL AND kind IS NOT NULL;
+CREATE INDEX tape_cells_place ON tape_cells (ledger, status, place) WHERE place IS NOT NULL;
 
 CREATE TABLE tape_runs (
   run_id        TEXT PRIMARY KEY,
