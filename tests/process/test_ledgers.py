@@ -19,6 +19,7 @@ from tape.operations.gates import GetGate
 from tape.operations.obligations import ListObligations
 from tape.operations.runs import GetRun
 from tape.operations.values import GetValue
+from tape.operations.whole_list import read_all
 from tape.runs.ledgers import Ledgers
 from tests.conftest import Scale
 from tests.deadlines import DEADLINE_S
@@ -89,8 +90,8 @@ async def odd(ledgers: Ledgers, run_id: str, entries: Sequence[Entry]) -> object
     last = {kind: [entry.type for entry in entries if entry.kind == kind][-1:] for kind in {e.kind for e in entries}}
     count = Counter(entry.subject.split("/")[2] for entry in entries if entry.type == "registered")
     run, budget = await ledgers.call(GetRun(run_id=run_id)), await ledgers.call(GetBudget(run_id=run_id))
-    effects = await ledgers.call(ListEffects(run_id=run_id))
-    owed = await ledgers.call(ListObligations(run_id=run_id))
+    effects = await read_all(ledgers, ListEffects(run_id=run_id))
+    owed = await read_all(ledgers, ListObligations(run_id=run_id))
     gate = await ledgers.call(GetGate(run_id=run_id, gate="gate"))
     facts = {
         "run": [run.status.value] == last["run"],

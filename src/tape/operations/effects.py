@@ -8,7 +8,7 @@ from typing import Final
 from tape.core.claim import WORK_LEASE
 from tape.core.decision import Decision
 from tape.core.effect import Effect, EffectClaim, EffectSpec, EffectStatus, Observation
-from tape.operations.operation import Access, Operation, OperationRequest, Repeat, Scope, Shape
+from tape.operations.operation import Access, Operation, OperationRequest, PageRequest, Repeat, Scope, Shape
 
 LIMIT: Final = 200
 
@@ -29,10 +29,11 @@ class GetDecision(OperationRequest[Decision | None]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListDecisions(OperationRequest[Sequence[Decision]]):
-    """All decisions of a run, in order."""
+class ListDecisions(PageRequest[Decision]):
+    """The decisions of a run, in order: all, or those of one model."""
 
     run_id: str
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +79,12 @@ class GetEffect(OperationRequest[Effect | None]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListEffects(OperationRequest[Sequence[Effect]]):
-    """All effects of a run, in the order they began."""
+class ListEffects(PageRequest[Effect]):
+    """The effects of a run, in the order they began: all, or those with one status or of one connector."""
 
     run_id: str
+    status: EffectStatus | None = None
+    connector: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "compensators": "Only obligations that one of these compensators can undo.",
         "connector": "The connector that carries out the effect.",
         "context_json": "What the run shows to whoever answers.",
+        "cursor": "The next_cursor of the page before.",
         "custom_key": "The effect's key, if it is not made of decision, tool and call.",
         "decision_index": "The number of the decision in its run.",
         "detail_json": "Why and how the run ended.",

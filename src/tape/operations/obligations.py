@@ -8,7 +8,7 @@ from typing import Final
 from tape.core.claim import WORK_LEASE
 from tape.core.effect import Compensation
 from tape.core.obligation import Obligation, ObligationClaim, ObligationStatus
-from tape.operations.operation import Access, Operation, OperationRequest, Repeat, Scope, Shape
+from tape.operations.operation import Access, Operation, OperationRequest, PageRequest, Repeat, Scope, Shape
 
 LIMIT: Final = 500
 
@@ -22,7 +22,7 @@ class RegisterCompensation(Compensation, OperationRequest[Obligation]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListObligations(OperationRequest[Sequence[Obligation]]):
+class ListObligations(PageRequest[Obligation]):
     """The obligations of a run, newest first: all, those with one status, or those that are not resolved."""
 
     run_id: str

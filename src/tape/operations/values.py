@@ -1,6 +1,5 @@
 """Operations of values and sessions: each write of a value is a version; a session's event is appended once."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,7 +7,7 @@ from tape.core.errors import UsageError
 from tape.core.session import Session, SessionEvent, SessionId
 from tape.core.text import check_body, check_name
 from tape.core.value import Deletion, Value
-from tape.operations.operation import Access, Operation, OperationRequest, Repeat, Scope, Shape
+from tape.operations.operation import Access, Operation, OperationRequest, PageRequest, Repeat, Scope, Shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,7 @@ class GetValue(OfValue, OperationRequest[Value]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListValues(OperationRequest[Sequence[Value]]):
+class ListValues(PageRequest[Value]):
     """The values of a namespace, by key."""
 
     namespace: str
@@ -97,7 +96,7 @@ class GetSession(OperationRequest[Session]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListSessions(OperationRequest[Sequence[Session]]):
+class ListSessions(PageRequest[Session]):
     """A user's sessions without their events, newest first."""
 
     app: str

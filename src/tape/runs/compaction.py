@@ -65,8 +65,7 @@ def _blanked(snapshot: CellSnapshot) -> Iterator[tuple[CellChange, int]]:
     for decision in DECISIONS.states(snapshot.cells):
         if saved := _weight(decision.request_json, decision.response_json, decision.rationale):
             empty = replace(decision, request_json="", response_json="", rationale="")
-            key = decisions.key_of(decision.run_id, decision.decision_index)
-            yield DECISIONS.change(snapshot, key, empty, "recorded"), saved
+            yield decisions.changed(snapshot, empty), saved
     for effect in EFFECTS.states(snapshot.cells):
         if saved := _weight(effect.request_json, effect.response_json, effect.error_json):
             bare = replace(effect, request_json="", response_json="", error_json="")

@@ -15,10 +15,10 @@ from tape.core.obligation import Obligation, ObligationClaim, ObligationStatus
 from tape.core.ports import CellSnapshot
 from tape.core.run_state import RunState
 from tape.core.sequence import CellChange, CellId
-from tape.runs.ledger import Ledger, LedgerEvent, Transition, check_repeat, part
+from tape.runs.ledger import Ledger, LedgerEvent, Transition, check_repeat, descending, part
 from tape.runs.lifecycle import DEBTS, Debt, closable, find
 
-OBLIGATIONS: Final = Ledger("obligation", Obligation)
+OBLIGATIONS: Final = Ledger("obligation", Obligation, lambda owed: f"{owed.run_id}/{descending(owed.number)}")
 
 
 class NewObligation(NamedTuple):

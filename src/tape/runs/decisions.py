@@ -1,6 +1,5 @@
 """The ledger of decisions: the first one recorded at an index stays."""
 
-from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import partial
 from typing import Final
@@ -8,18 +7,21 @@ from typing import Final
 from tape.core.caller import Caller
 from tape.core.decision import Decision
 from tape.core.event import check_run_id
+from tape.core.page import Page
 from tape.core.ports import CellSnapshot
+from tape.core.sequence import CellChange
 from tape.operations.effects import GetDecision, ListDecisions, RecordDecision
-from tape.runs.ledger import Ledger, LedgerEvent, Transition, check_repeat
+from tape.runs.ledger import Ledger, LedgerEvent, Transition, ascending, check_repeat, part
 from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import RUNS, active, fenced, find
 
-DECISIONS: Final = Ledger("decision", Decision)
-DIGITS: Final = 19  # fixed width, so that keys sort by number
-
 
 def key_of(run_id: str, decision_index: int) -> str:
-    return f"{run_id}/{decision_index:0{DIGITS}}"
+    return f"{run_id}/{ascending(decision_index)}"
+
+
+DECISIONS: Final = Ledger("decision", Decision, lambda decision: key_of(decision.run_id, decision.decision_index))
+RECORDED: Final = "recorded"
 
 
 def record(snapshot: CellSnapshot, decision: Decision, fence: int | None = None) -> Transition[Decision]:
@@ -31,7 +33,7 @@ def record(snapshot: CellSnapshot, decision: Decision, fence: int | None = None)
         return Transition(result=stored)
     run = active(snapshot, decision.run_id)
     written = replace(decision, ts_ms=snapshot.now_ms)
-    cells = (DECISIONS.change(snapshot, key, written, "recorded"), *fenced(snapshot, run, fence))
+    cells = (changed(snapshot, written), *fenced(snapshot, run, fence))
     return Transition(result=written, cells=cells, events=(_event(written),))
 
 
@@ -42,6 +44,11 @@ def _check_repeat(snapshot: CellSnapshot, stored: Decision, decision: Decision) 
     if is_blank and not find(snapshot, decision.run_id).is_active:
         again = replace(again, request_json="", response_json="", rationale="")
     check_repeat(f"decision {decision.decision_index} of run {decision.run_id!r}", stored, again)
+
+
+def changed(snapshot: CellSnapshot, decision: Decision) -> CellChange:
+    key = key_of(decision.run_id, decision.decision_index)
+    return DECISIONS.change(snapshot, key, decision, RECORDED, served_by=("", decision.model))
 
 
 class Decisions:
@@ -57,8 +64,9 @@ class Decisions:
     async def get(self, request: GetDecision, caller: Caller) -> Decision | None:
         return await self._store.find(DECISIONS, key_of(request.run_id, request.decision_index))
 
-    async def listed(self, request: ListDecisions, caller: Caller) -> Sequence[Decision]:
-        return [*DECISIONS.states(await self._store.under(DECISIONS.name, check_run_id(request.run_id)))]
+    async def listed(self, request: ListDecisions, caller: Caller) -> Page[Decision]:
+        model = part(request.model) if request.model else ""
+        return await self._store.page(DECISIONS, request, (RECORDED,), request.run_id, model)
 
 
 def _event(decision: Decision) -> LedgerEvent:

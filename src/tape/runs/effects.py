@@ -1,6 +1,6 @@
 """The ledger of effects: the intent is recorded before the call, and the outcome once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol, TypeAlias, TypeVar
@@ -12,6 +12,7 @@ from tape.core.errors import Conflict, NotReady, ScopeDenied, UsageError
 from tape.core.event import check_run_id
 from tape.core.fork_policy import policy_of
 from tape.core.ids import RunId
+from tape.core.page import Page
 from tape.core.ports import CellSnapshot
 from tape.core.run_state import RunState
 from tape.core.sequence import CellChange
@@ -24,7 +25,7 @@ from tape.operations.effects import (
     ReconcileEffect,
 )
 from tape.runs.compensation import NewObligation, ids_of, new_obligation
-from tape.runs.ledger import Ledger, LedgerEvent, Transition, check_repeat, part, parts
+from tape.runs.ledger import IN_A_LIST, Ledger, LedgerEvent, Transition, ascending, check_repeat, part, parts
 from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import DEBTS, RUNS, Debt, active, changed as run_changed, closable, fenced, find
 
@@ -36,7 +37,18 @@ IN_FLIGHT: Final = "in_flight"
 T = TypeVar("T")
 EffectId: TypeAlias = tuple[RunId, str]
 
-EFFECTS: Final = Ledger("effect", Effect)
+STATUSES: Final[Mapping[EffectStatus, tuple[str, ...]]] = {
+    **{status: (status,) for status in EffectStatus},
+    EffectStatus.PENDING: (EffectStatus.PENDING, OUTBOX, IN_FLIGHT),
+}
+
+
+def place_of(effect: Effect) -> str:
+    """Effects of a run are listed in the order they began."""
+    return f"{effect.run_id}/{ascending(effect.began_at_ms)}/{part(effect.idempotency_key, IN_A_LIST)}"
+
+
+EFFECTS: Final = Ledger("effect", Effect, place_of)
 BUSINESS: Final = Ledger("business", tuple[str, str])
 
 
@@ -132,7 +144,8 @@ def settled(snapshot: CellSnapshot, effect: Effect, event: LedgerEvent) -> Trans
 
 def changed(snapshot: CellSnapshot, effect: Effect) -> CellChange:
     effect.check_texts()
-    served_by = (effect.app, effect.connector) if effect.dispatch_mode is DispatchMode.OUTBOX else None
+    is_listed_by_connector = effect.connector or effect.dispatch_mode is DispatchMode.OUTBOX
+    served_by = (effect.app, effect.connector) if is_listed_by_connector else None
     return EFFECTS.change(snapshot, key_of(effect.run_id, effect.idempotency_key), effect, *_index(effect), served_by)
 
 
@@ -184,9 +197,11 @@ class Effects:
     async def get(self, request: GetEffect, caller: Caller) -> Effect | None:
         return await self._store.find(EFFECTS, key_of(request.run_id, request.idempotency_key))
 
-    async def listed(self, request: ListEffects, caller: Caller) -> Sequence[Effect]:
-        found = EFFECTS.states(await self._store.under(EFFECTS.name, check_run_id(request.run_id)))
-        return sorted(found, key=lambda effect: (effect.began_at_ms, effect.idempotency_key))
+    async def listed(self, request: ListEffects, caller: Caller) -> Page[Effect]:
+        wanted = EffectStatus if request.status is None else (request.status,)
+        statuses = [each for status in wanted for each in STATUSES[status]]
+        connector = part(request.connector) if request.connector else ""
+        return await self._store.page(EFFECTS, request, statuses, request.run_id, connector)
 
     async def pending(self, request: ListPendingEffects, caller: Caller) -> Sequence[Effect]:
         now = await self._store.now_ms()

@@ -93,7 +93,7 @@ def cells_of_child(
     for record in records:
         if isinstance(record, Decision) and record.decision_index in settled.decisions:
             own = replace(record, run_id=child.run_id)
-            cells.append(DECISIONS.change(blank, decisions.key_of(own.run_id, own.decision_index), own, "recorded"))
+            cells.append(decisions.changed(blank, own))
         elif isinstance(record, Effect) and record.idempotency_key in settled.effects:
             cells.append(effects.changed(blank, _served(record, parent.run_id, child.run_id)))
     for name, resolutions in settled.gates.items():

@@ -1,6 +1,6 @@
 """A ledger: cells of one type, and the transitions decided on them."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, Generic, TypeVar
@@ -16,6 +16,8 @@ from tape.core.ports import CellSnapshot, WorkFilter
 from tape.core.sequence import Cell, CellChange, CellId
 
 IN_A_RUN: Final = 120  # fits into a key together with the run's id
+IN_A_LIST: Final = 100  # fits into a place together with the run's id and a number
+LAST_NUMBER: Final = (1 << 63) - 1
 OF_FOUR: Final = 62
 
 S = TypeVar("S")
@@ -24,11 +26,12 @@ U = TypeVar("U")
 
 
 class Ledger(Generic[S]):
-    """Reads and changes the cells of one ledger as values of one type."""
+    """Reads and changes the cells of one ledger as values of one type, which are listed in the order of `place`."""
 
-    def __init__(self, name: str, shape: type[S]) -> None:
+    def __init__(self, name: str, shape: type[S], place: Callable[[S], str | None] = lambda _: None) -> None:
         self.name = name
         self._shape = shape
+        self._place = place
 
     def at(self, key: str) -> CellId:
         return CellId(self.name, key)
@@ -58,8 +61,9 @@ class Ledger(Generic[S]):
         text = codec.encode_state(state)
         app, kind = (None, None) if served_by is None else map(part, served_by)
         return CellChange(
-            id=self.at(key), seen=seen, status=status, state_json=text, due_at_ms=due_at_ms, app=app, kind=kind
-        )
+            id=self.at(key), seen=seen, status=status, state_json=text, due_at_ms=due_at_ms, app=app, kind=kind,
+            place=self._place(state),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +126,16 @@ def part(text: str, longest: int = IN_A_RUN) -> str:
 def parts(*texts: str) -> str:
     """Up to four texts as one key; `under` finds all keys with the same first ones."""
     return "/".join(part(text, OF_FOUR) for text in texts)
+
+
+def ascending(number: int) -> str:
+    """A number as a part of a place, in ascending order."""
+    return f"{number:019}"
+
+
+def descending(number: int) -> str:
+    """A number as a part of a place, in descending order."""
+    return ascending(LAST_NUMBER - number)
 
 
 def digest(*texts: str) -> str:

@@ -1,6 +1,6 @@
 """Runs ledger operations: read cells, decide, send one request; on a version conflict, read and decide again."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import replace
 from typing import Final, TypeVar
@@ -14,9 +14,11 @@ from tape.core.caller import PLAIN, Caller
 from tape.core.causation import current_cause
 from tape.core.errors import Conflict, NotFound, RunClosed, VersionConflict
 from tape.core.ids import RunId
-from tape.core.ports import DUE_START, Cells, CellSnapshot, DueCursor, Store, WorkFilter
+from tape.core.page import Page, decode_cursor, encode_cursor, fit_answer
+from tape.core.ports import DUE_START, CellQuery, Cells, CellSnapshot, DueCursor, Store, WorkFilter
 from tape.core.run import Head
 from tape.core.sequence import AppendRequest, Cell, CellId
+from tape.operations.operation import PageRequest
 from tape.runs.ledger import Ledger, LedgerEvent, Transition, parts
 from tape.runs.lifecycle import NEWEST, cause_of
 
@@ -114,6 +116,18 @@ class LedgerStore:
 
     async def find(self, ledger: Ledger[S], key: str) -> S | None:
         return ledger.find(await self.cells.snapshot((ledger.at(key),)), key)
+
+    async def page(
+        self, ledger: Ledger[S], request: PageRequest[S], statuses: Iterable[str], parent: str = "", kind: str = ""
+    ) -> Page[S]:
+        """A page of the states that match, in the order of the ledger's places."""
+        after = decode_cursor(request.cursor, str, question=request.question)
+        query = CellQuery(ledger.name, tuple(statuses), parent, kind)
+        found = [*(await self.cells.listed(query, request.limit + 1, str(after[0]) if after else "")).values()]
+        carried = fit_answer(found[: request.limit], lambda cell: cell.size)
+        is_last = len(carried) == len(found)
+        cursor = "" if is_last else encode_cursor((carried[-1].place or "",), request.question)
+        return Page([ledger.state(cell) for cell in carried], cursor)
 
     async def under(self, ledger: str, parent: str) -> Mapping[CellId, Cell]:
         """Every cell below a key."""

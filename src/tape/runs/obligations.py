@@ -11,6 +11,7 @@ from tape.core.errors import NotFound
 from tape.core.event import check_run_id
 from tape.core.ids import RunId
 from tape.core.obligation import Obligation, ObligationClaim, ObligationStatus
+from tape.core.page import Page
 from tape.core.ports import CellSnapshot
 from tape.core.text import check_name
 from tape.operations.obligations import (
@@ -40,11 +41,10 @@ class Obligations:
         decide = partial(compensation.register, run_id=run, effect_key=effect_key, compensation=request)
         return await self._store.change(ids, decide, caller)
 
-    async def listed(self, request: ListObligations, caller: Caller) -> Sequence[Obligation]:
-        found = await self._of(request.run_id)
-        if request.status is not None:
-            return [each for each in found if each.status is request.status]
-        return [each for each in found if each.is_owed or not request.only_unresolved]
+    async def listed(self, request: ListObligations, caller: Caller) -> Page[Obligation]:
+        statuses = sorted(OWED) if request.only_unresolved else [*ObligationStatus]
+        wanted = statuses if request.status is None else (request.status,)
+        return await self._store.page(OBLIGATIONS, request, wanted, request.run_id)
 
     async def unmet(self, run_id: str) -> Sequence[Obligation]:
         """The obligations of a run that are not compensated, newest first."""

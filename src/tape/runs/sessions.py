@@ -1,7 +1,6 @@
 """The ledger of sessions: an event and its change of state are one request."""
 
 from collections import deque
-from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -14,11 +13,12 @@ from tape.core.codec import JsonValue
 from tape.core.errors import NotFound, UsageError
 from tape.core.event import Entry
 from tape.core.ids import RunId
+from tape.core.page import Page
 from tape.core.ports import CellSnapshot
 from tape.core.sequence import CellId
 from tape.core.session import Session, SessionEvent, SessionId
 from tape.operations.values import AppendEvent, CreateSession, DeleteSession, GetSession, ListSessions
-from tape.runs.ledger import Ledger, LedgerEvent, Transition, check_repeat, digest, parts
+from tape.runs.ledger import Ledger, LedgerEvent, Transition, check_repeat, descending, digest, parts
 from tape.runs.ledger_store import LedgerStore
 
 
@@ -30,7 +30,14 @@ class SeenEvent:
     digest: str = ""
 
 
-SESSIONS: Final = Ledger("session", Session)
+def _place(session: Session) -> str:
+    """Sessions of a user are listed by the time of their newest event, the latest first."""
+    of = session.of
+    return f"{parts(of.app, of.user)}/{descending(session.updated_at_ms)}/{parts(of.session)}"
+
+
+SESSIONS: Final = Ledger("session", Session, _place)
+LIVING: Final = "living"
 SEEN_EVENTS: Final = Ledger("session_event", SeenEvent)
 
 
@@ -117,9 +124,8 @@ class Sessions:
         older = events[: max(request.before - 1 - gone, 0)]
         return replace(session, events=tuple(older[max(len(older) - most, 0) :]))
 
-    async def listed(self, request: ListSessions, caller: Caller) -> Sequence[Session]:
-        found = SESSIONS.states(await self._store.under(SESSIONS.name, parts(request.app, request.user)))
-        return sorted((each for each in found if not each.deleted), key=lambda each: -each.updated_at_ms)
+    async def listed(self, request: ListSessions, caller: Caller) -> Page[Session]:
+        return await self._store.page(SESSIONS, request, (LIVING,), parts(request.app, request.user))
 
     async def delete(self, request: DeleteSession, caller: Caller) -> bool:
         return await self._store.change((SESSIONS.at(key_of(request.of)),), partial(delete, of=request.of), caller)
@@ -171,5 +177,5 @@ def _transition(
         **more,
     }
     event = LedgerEvent(run_id=run_of(of), kind=kind, verb=verb, dims=(of.app, of.user, of.session), payload=payload)
-    cell = SESSIONS.change(snapshot, key_of(of), session, "deleted" if session.deleted else "living")
+    cell = SESSIONS.change(snapshot, key_of(of), session, "deleted" if session.deleted else LIVING)
     return Transition(result=session, cells=(cell,), events=(event,), opens=True)

@@ -1,6 +1,5 @@
 """The ledger of values: every version is an entry, and a write based on a stale version is refused."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, Self
@@ -12,6 +11,7 @@ from tape.core.codec import JsonValue
 from tape.core.errors import TooLarge
 from tape.core.event import Entry
 from tape.core.ids import RunId
+from tape.core.page import Page
 from tape.core.ports import CellSnapshot
 from tape.core.value import Deletion, Value, ValueChange
 from tape.operations.values import DeleteValue, GetValue, ListValues, OfValue, WriteValue
@@ -21,7 +21,8 @@ from tape.runs.ledger_store import LedgerStore
 
 MAX_VALUE: Final = 160 << 10  # an entry holds two values, escaped
 
-VALUES: Final = Ledger("value", Value)
+VALUES: Final = Ledger("value", Value, lambda value: parts(value.namespace, value.key))
+CHANGED: Final = "changed"
 
 
 def write(
@@ -89,9 +90,8 @@ class Values:
     async def get(self, request: GetValue, caller: Caller) -> Value:
         return await self._find(request.namespace, request.key)
 
-    async def listed(self, request: ListValues, caller: Caller) -> Sequence[Value]:
-        found = VALUES.states(await self._store.under(VALUES.name, parts(request.namespace)))
-        return sorted((each for each in found if not each.deleted), key=lambda each: each.key)
+    async def listed(self, request: ListValues, caller: Caller) -> Page[Value]:
+        return await self._store.page(VALUES, request, (CHANGED,), parts(request.namespace))
 
     async def _find(self, namespace: str, key: str) -> Value:
         return value_of(await self._store.cells.snapshot((VALUES.at(parts(namespace, key)),)), namespace, key)
@@ -182,7 +182,7 @@ def _transition(snapshot: CellSnapshot, before: Value, after: Value) -> Transiti
     else:
         names = ("namespace", "key", "value_json", "version")
         payload["value"] = {name: getattr(after, name) for name in names}
-    verb = "deleted" if after.deleted else "changed"
+    verb = "deleted" if after.deleted else CHANGED
     event = LedgerEvent(
         run_id=run_of(after.namespace), kind="value", verb=verb, dims=(after.namespace, after.key), payload=payload
     )

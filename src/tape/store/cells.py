@@ -70,8 +70,8 @@ class Cells:
     ) -> Mapping[CellId, Cell]:
         """Reads a page of each status along the index of places, and merges them."""
         low, high = _range(query.parent) if query.parent else ("", LAST)
-        asked = {"ledger": query.ledger, "low": max(low, after), "high": high, "kind": query.kind}
-        asked |= {"limit": limit, "max_bytes": max_bytes}
+        asked = {"ledger": query.ledger, "low": max(low, after), "high": high, "kind": query.kind, "limit": limit}
+        asked["max_bytes"] = max_bytes
         pages = [Query(self._sql.listed, {**asked, "status": status}) for status in query.statuses]
         rows = [row for page in await self._connection.snapshot(*pages) for row in page]
         found = sorted(_cells(rows).items(), key=lambda item: item[1].place or "")

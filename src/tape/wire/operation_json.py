@@ -18,6 +18,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tape.core.claim import LONGEST, SHORTEST, lease_ms
 from tape.core.errors import UsageError, quoted
 from tape.core.ids import ID_GRAMMAR
+from tape.core.page import MAX_CURSOR, Page
 from tape.core.text import MAX_BODY, MAX_NAME
 from tape.operations.fields import EXAMPLES
 from tape.operations.operation import MAX_LIMIT, Operation, OperationRequest
@@ -38,6 +39,7 @@ Lease = Annotated[int, Meta(ge=lease_ms(SHORTEST), le=lease_ms(LONGEST))]
 TEXTS: Final[Mapping[str, Any]] = MappingProxyType(
     {
         "run_id": Id, "owner": Id, "rationale": Body, "error": Body,
+        "cursor": Annotated[str, Meta(max_length=MAX_CURSOR, description="the next_cursor of the page before")],
         "app": Annotated[str, Meta(pattern=f"^({ID_GRAMMAR})?$", description="an app; empty: any")],
     }
 )  # fmt: skip
@@ -97,7 +99,8 @@ def write_result(operation: Operation, result: Any) -> Json | None:
     if result is None:
         return None
     if _is_list(kind):
-        return {_rows(operation): [plain(each) for each in result], "next_cursor": getattr(result, "next_cursor", "")}
+        page = result if isinstance(result, Page) else Page(result)
+        return {_rows(operation): [plain(each) for each in page.rows], "next_cursor": page.next_cursor}
     if kind is bool:
         return {"found": result}
     written = plain(result)
@@ -152,7 +155,7 @@ def _rows(operation: Operation) -> str:
 
 
 def _is_list(kind: Any) -> bool:
-    return get_origin(kind) is Sequence or get_origin(kind) is list
+    return get_origin(kind) in (Page, Sequence, list)
 
 
 def _build(kind: Any, given: Mapping[str, Any]) -> Any:

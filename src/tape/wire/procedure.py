@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from tape.core.page import PagePosition
+from tape.core.page import Page
 from tape.operations.operation import OperationRequest
 from tape.wire import tape_pb2 as pb
 from tape.wire.message_mapping import NO_NAMES, MessageMapping, Names, build
-from tape.wire.pages import first, page
+from tape.wire.pages import first
 
 METHODS: Final = pb.DESCRIPTOR.services_by_name["Tape"].methods_by_name
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -30,14 +30,13 @@ class ResultCodec(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Procedure:
-    """Carries one operation. `is_paged` responses say where the next one goes on."""
+    """Carries one operation."""
 
     name: str
     operation: type[OperationRequest[Any]]
     encode: Callable[[Any], Message]
     decode: Callable[[Any], OperationRequest[Any]]
     result: ResultCodec
-    is_paged: bool = False
 
     @property
     def request(self) -> type[Message]:
@@ -62,7 +61,6 @@ def procedure(
     within: Mapping[str, Names] = MappingProxyType({}),
     write: Callable[[Any], Fields] = lambda _: NOTHING,
     read: Callable[[Any], Fields] = lambda _: NOTHING,
-    is_paged: bool = False,
 ) -> Procedure:
     """A procedure whose messages have the operation's fields, under other `names` where they differ.
 
@@ -80,7 +78,6 @@ def procedure(
         encode=lambda request: mapping.message(request, **write(request)),
         decode=lambda message: mapping.value(message, **read(message)),
         result=result,
-        is_paged=is_paged,
     )
 
 
@@ -111,14 +108,12 @@ def rows(field: str, mapping: MessageMapping[Any, Any]) -> ResultCodec:
     )
 
 
-def pages(field: str, mapping: MessageMapping[Any, Any], position: Callable[[Any], PagePosition]) -> ResultCodec:
-    """The records behind the request's cursor that fit into an answer, and the cursor of the rest."""
-
-    def encode(result: Any, request: Any) -> Fields:
-        carried, rest = page(result, position, mapping.message, request.cursor)
-        return {field: carried, "next_cursor": rest}
-
-    return ResultCodec(encode, lambda message: [mapping.value(each) for each in getattr(message, field)])
+def pages(field: str, mapping: MessageMapping[Any, Any]) -> ResultCodec:
+    """The records of a page, and the cursor of the next one."""
+    return ResultCodec(
+        lambda page, _: {field: [mapping.message(each) for each in page.rows], "next_cursor": page.next_cursor},
+        lambda message: Page([mapping.value(each) for each in getattr(message, field)], message.next_cursor),
+    )
 
 
 def claim(field: str, mapping: MessageMapping[Any, Any], kind: Callable[..., Any]) -> ResultCodec:

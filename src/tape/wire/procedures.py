@@ -129,9 +129,7 @@ _RUNS: Final = (
 _EFFECTS: Final = (
     procedure(effects.RecordDecision, record(DECISION)),
     procedure(effects.GetDecision, optional("decision", DECISION)),
-    procedure(
-        effects.ListDecisions, pages("decisions", DECISION, lambda each: (each.decision_index,)), is_paged=True
-    ),
+    procedure(effects.ListDecisions, pages("decisions", DECISION)),
     procedure(
         effects.BeginEffect, ResultCodec(_begun_effect, _begun_effect_value),
         names={"tool": "tool_name"},
@@ -139,10 +137,7 @@ _EFFECTS: Final = (
     procedure(effects.CompleteEffect, EFFECT_RECORD),
     procedure(effects.ReconcileEffect, EFFECT_RECORD, names={"status": "resolved_status"}),
     procedure(effects.GetEffect, optional("effect", EFFECT)),
-    procedure(
-        effects.ListEffects, pages("effects", EFFECT, lambda each: (each.began_at_ms, each.idempotency_key)),
-        is_paged=True,
-    ),
+    procedure(effects.ListEffects, pages("effects", EFFECT)),
     procedure(effects.ListPendingEffects, rows("effects", EFFECT)),
     procedure(effects.ListEffectsToDispatch, rows("effects", EFFECT)),
     procedure(effects.ClaimEffectDispatch, claim("effect", EFFECT, EffectClaim), names=LEASED),
@@ -155,10 +150,7 @@ _NUMBER: Final = {"number": "seq"}
 
 _OBLIGATIONS: Final = (
     procedure(obligations.RegisterCompensation, OBLIGATION_RECORD),
-    procedure(
-        obligations.ListObligations, pages("obligations", OBLIGATION, lambda each: (-each.number,)),
-        names={"status": "status_filter"}, is_paged=True,
-    ),
+    procedure(obligations.ListObligations, pages("obligations", OBLIGATION), names={"status": "status_filter"}),
     procedure(obligations.ListUnresolvedObligations, rows("obligations", OBLIGATION)),
     procedure(
         obligations.ClaimObligation, claim("obligation", OBLIGATION, ObligationClaim), names={**LEASED, **_NUMBER}
@@ -227,7 +219,7 @@ _VALUES: Final = (
             lambda message: VALUE.value(message.value),
         ),
     ),
-    procedure(values.ListValues, pages("values", VALUE, lambda each: (each.key,)), is_paged=True),
+    procedure(values.ListValues, pages("values", VALUE)),
     procedure(values.CreateSession, record(SESSION), names=OF_SESSION),
     procedure(
         values.AppendEvent,
@@ -241,10 +233,7 @@ _VALUES: Final = (
         values.GetSession, ResultCodec(_session, SESSION.value), within={"of": OF_SESSION}, read=_max_events,
         write=lambda request: {"max_events": 0 if request.max_events is None else request.max_events or -1},
     ),
-    procedure(
-        values.ListSessions, pages("sessions", SESSION, lambda each: (-each.updated_at_ms, each.of.session)),
-        names=OF_SESSION, is_paged=True,
-    ),
+    procedure(values.ListSessions, pages("sessions", SESSION), names=OF_SESSION),
     procedure(values.DeleteSession, flag("deleted"), within={"of": OF_SESSION}),
 )  # fmt: skip
 

@@ -425,12 +425,16 @@ class GetDecisionResponse(_message.Message):
     def __init__(self, found: _Optional[bool] = ..., decision: _Optional[_Union[DecisionRecord, _Mapping]] = ...) -> None: ...
 
 class ListDecisionsRequest(_message.Message):
-    __slots__ = ("run_id", "cursor")
+    __slots__ = ("run_id", "cursor", "limit", "model")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     cursor: str
-    def __init__(self, run_id: _Optional[str] = ..., cursor: _Optional[str] = ...) -> None: ...
+    limit: int
+    model: str
+    def __init__(self, run_id: _Optional[str] = ..., cursor: _Optional[str] = ..., limit: _Optional[int] = ..., model: _Optional[str] = ...) -> None: ...
 
 class ListDecisionsResponse(_message.Message):
     __slots__ = ("decisions", "next_cursor")
@@ -599,12 +603,18 @@ class ReconcileEffectRequest(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., resolved_status: _Optional[_Union[EffectStatus, str]] = ..., response_json: _Optional[str] = ..., error_json: _Optional[str] = ...) -> None: ...
 
 class ListEffectsRequest(_message.Message):
-    __slots__ = ("run_id", "cursor")
+    __slots__ = ("run_id", "cursor", "limit", "status", "connector")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    CONNECTOR_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     cursor: str
-    def __init__(self, run_id: _Optional[str] = ..., cursor: _Optional[str] = ...) -> None: ...
+    limit: int
+    status: EffectStatus
+    connector: str
+    def __init__(self, run_id: _Optional[str] = ..., cursor: _Optional[str] = ..., limit: _Optional[int] = ..., status: _Optional[_Union[EffectStatus, str]] = ..., connector: _Optional[str] = ...) -> None: ...
 
 class ListEffectsResponse(_message.Message):
     __slots__ = ("effects", "next_cursor")
@@ -763,16 +773,18 @@ class RegisterCompensationRequest(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., effect_key: _Optional[str] = ..., kind: _Optional[str] = ..., payload_json: _Optional[str] = ..., compensator_ref: _Optional[str] = ..., max_attempts: _Optional[int] = ..., app: _Optional[str] = ...) -> None: ...
 
 class ListObligationsRequest(_message.Message):
-    __slots__ = ("run_id", "only_unresolved", "status_filter", "cursor")
+    __slots__ = ("run_id", "only_unresolved", "status_filter", "cursor", "limit")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     ONLY_UNRESOLVED_FIELD_NUMBER: _ClassVar[int]
     STATUS_FILTER_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     only_unresolved: bool
     status_filter: ObligationStatus
     cursor: str
-    def __init__(self, run_id: _Optional[str] = ..., only_unresolved: _Optional[bool] = ..., status_filter: _Optional[_Union[ObligationStatus, str]] = ..., cursor: _Optional[str] = ...) -> None: ...
+    limit: int
+    def __init__(self, run_id: _Optional[str] = ..., only_unresolved: _Optional[bool] = ..., status_filter: _Optional[_Union[ObligationStatus, str]] = ..., cursor: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class ListObligationsResponse(_message.Message):
     __slots__ = ("obligations", "next_cursor")
@@ -1209,12 +1221,14 @@ class DeleteValueResponse(_message.Message):
     def __init__(self, deleted: _Optional[bool] = ..., version: _Optional[int] = ..., value: _Optional[_Union[ValueRecord, _Mapping]] = ...) -> None: ...
 
 class ListValuesRequest(_message.Message):
-    __slots__ = ("namespace", "cursor")
+    __slots__ = ("namespace", "cursor", "limit")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     cursor: str
-    def __init__(self, namespace: _Optional[str] = ..., cursor: _Optional[str] = ...) -> None: ...
+    limit: int
+    def __init__(self, namespace: _Optional[str] = ..., cursor: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class ListValuesResponse(_message.Message):
     __slots__ = ("values", "next_cursor")
@@ -1313,14 +1327,16 @@ class GetSessionRequest(_message.Message):
     def __init__(self, app_name: _Optional[str] = ..., user_id: _Optional[str] = ..., session_id: _Optional[str] = ..., max_events: _Optional[int] = ..., before: _Optional[int] = ...) -> None: ...
 
 class ListSessionsRequest(_message.Message):
-    __slots__ = ("app_name", "user_id", "cursor")
+    __slots__ = ("app_name", "user_id", "cursor", "limit")
     APP_NAME_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
     app_name: str
     user_id: str
     cursor: str
-    def __init__(self, app_name: _Optional[str] = ..., user_id: _Optional[str] = ..., cursor: _Optional[str] = ...) -> None: ...
+    limit: int
+    def __init__(self, app_name: _Optional[str] = ..., user_id: _Optional[str] = ..., cursor: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class ListSessionsResponse(_message.Message):
     __slots__ = ("sessions", "next_cursor")

@@ -62,6 +62,7 @@ class Decisions(Noun[decisions.Decisions]):
     record = waiting(decisions.Decisions.record)
     find = waiting(decisions.Decisions.find)
     listed = waiting(decisions.Decisions.listed)
+    page = waiting(decisions.Decisions.page)
 
 
 class Effects(Noun[effects.Effects]):
@@ -70,6 +71,7 @@ class Effects(Noun[effects.Effects]):
     reconcile = waiting(effects.Effects.reconcile)
     find = waiting(effects.Effects.find)
     listed = waiting(effects.Effects.listed)
+    page = waiting(effects.Effects.page)
     in_doubt = waiting(effects.Effects.in_doubt)
 
 
@@ -84,6 +86,7 @@ class Dispatch(Noun[effects.Dispatch]):
 class Obligations(Noun[obligations.Obligations]):
     register = waiting(obligations.Obligations.register)
     listed = waiting(obligations.Obligations.listed)
+    page = waiting(obligations.Obligations.page)
     due = waiting(obligations.Obligations.due)
     stuck = waiting(obligations.Obligations.stuck)
     claim = waiting(obligations.Obligations.claim)
@@ -151,6 +154,7 @@ class Values(Noun[values.Values]):
     find = waiting(values.Values.find)
     delete = waiting(values.Values.delete)
     listed = waiting(values.Values.listed)
+    page = waiting(values.Values.page)
     history = waiting(values.Values.history)
 
     def watch(self, namespace: str, name: str, from_version: int | None = None) -> BlockingStream[ValueChange]:
@@ -172,6 +176,7 @@ class Sessions(Noun[sessions.Sessions]):
     append = waiting(sessions.Sessions.append)
     find = waiting(sessions.Sessions.find)
     listed = waiting(sessions.Sessions.listed)
+    page = waiting(sessions.Sessions.page)
     delete = waiting(sessions.Sessions.delete)
 
 

@@ -6,8 +6,11 @@ from tape.core.caller import PLAIN, Caller
 from tape.core.codec import JsonValue
 from tape.core.decision import Decision
 from tape.core.ids import RunId
+from tape.core.page import Page
 from tape.operations.effects import GetDecision, ListDecisions, RecordDecision
 from tape.operations.ledgers import Ledgers
+from tape.operations.operation import PAGE
+from tape.operations.whole_list import read_all
 from tape.sdk.nouns.body import text_of
 
 
@@ -46,6 +49,10 @@ class Decisions:
     async def find(self, run_id: str, decision_index: int) -> Decision | None:
         return await self._ledgers.call(GetDecision(run_id=run_id, decision_index=decision_index))
 
-    async def listed(self, run_id: str) -> Sequence[Decision]:
-        """All of a run, in order."""
-        return await self._ledgers.call(ListDecisions(run_id=run_id))
+    async def listed(self, run_id: str, *, model: str = "") -> Sequence[Decision]:
+        """All of a run, in order; or those of one model."""
+        return await read_all(self._ledgers, ListDecisions(run_id=run_id, model=model))
+
+    async def page(self, run_id: str, *, model: str = "", limit: int = PAGE, cursor: str = "") -> Page[Decision]:
+        """A part of what `listed` returns; the cursor is the `next_cursor` of the page before."""
+        return await self._ledgers.call(ListDecisions(run_id=run_id, model=model, limit=limit, cursor=cursor))

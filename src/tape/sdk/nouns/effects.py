@@ -16,6 +16,7 @@ from tape.core.effect import (
     Semantics,
 )
 from tape.core.ids import RunId
+from tape.core.page import Page
 from tape.operations.effects import (
     BeginEffect,
     ClaimEffectDispatch,
@@ -30,6 +31,8 @@ from tape.operations.effects import (
     RecordExternalObservation,
 )
 from tape.operations.ledgers import Ledgers
+from tape.operations.operation import PAGE
+from tape.operations.whole_list import read_all
 from tape.sdk.nouns.body import text_of
 
 
@@ -115,9 +118,17 @@ class Effects:
     async def find(self, run_id: str, key: str) -> Effect | None:
         return await self._ledgers.call(GetEffect(run_id=run_id, idempotency_key=key))
 
-    async def listed(self, run_id: str) -> Sequence[Effect]:
-        """All of a run, in the order they began."""
-        return await self._ledgers.call(ListEffects(run_id=run_id))
+    async def listed(self, run_id: str, *, status: EffectStatus | None = None, connector: str = "") -> Sequence[Effect]:
+        """All of a run, in the order they began; or those with one status or of one connector."""
+        return await read_all(self._ledgers, ListEffects(run_id=run_id, status=status, connector=connector))
+
+    async def page(
+        self, run_id: str, *, status: EffectStatus | None = None, connector: str = "", limit: int = PAGE,
+        cursor: str = "",
+    ) -> Page[Effect]:  # fmt: skip
+        """A part of what `listed` returns; the cursor is the `next_cursor` of the page before."""
+        request = ListEffects(run_id=run_id, status=status, connector=connector, limit=limit, cursor=cursor)
+        return await self._ledgers.call(request)
 
     async def in_doubt(self, older_than_ms: int = 0, limit: int = 200) -> Sequence[Effect]:
         """Effects that somebody should look at: unknown, or pending inline for longer than so."""

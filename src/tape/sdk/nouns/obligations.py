@@ -8,6 +8,7 @@ from tape.core.claim import WORK_LEASE
 from tape.core.codec import JsonValue
 from tape.core.effect import ATTEMPTS
 from tape.core.obligation import Obligation, ObligationClaim, ObligationStatus
+from tape.core.page import Page
 from tape.operations.ledgers import Ledgers
 from tape.operations.obligations import (
     ClaimObligation,
@@ -17,6 +18,8 @@ from tape.operations.obligations import (
     RegisterCompensation,
     ResolveObligation,
 )
+from tape.operations.operation import PAGE
+from tape.operations.whole_list import read_all
 from tape.sdk.nouns.body import text_of
 
 
@@ -45,9 +48,22 @@ class Obligations:
         )  # fmt: skip
         return await self._ledgers.call(request, caller)
 
-    async def listed(self, run_id: str, *, only_unresolved: bool = False) -> Sequence[Obligation]:
-        """Those of a run, the newest first."""
-        return await self._ledgers.call(ListObligations(run_id=run_id, only_unresolved=only_unresolved))
+    async def listed(
+        self, run_id: str, *, only_unresolved: bool = False, status: ObligationStatus | None = None
+    ) -> Sequence[Obligation]:
+        """Those of a run, the newest first; or those with one status."""
+        request = ListObligations(run_id=run_id, only_unresolved=only_unresolved, status=status)
+        return await read_all(self._ledgers, request)
+
+    async def page(
+        self, run_id: str, *, only_unresolved: bool = False, status: ObligationStatus | None = None,
+        limit: int = PAGE, cursor: str = "",
+    ) -> Page[Obligation]:  # fmt: skip
+        """A part of what `listed` returns; the cursor is the `next_cursor` of the page before."""
+        request = ListObligations(
+            run_id=run_id, only_unresolved=only_unresolved, status=status, limit=limit, cursor=cursor
+        )
+        return await self._ledgers.call(request)
 
     async def due(
         self, limit: int = 500, now_ms: int | None = None, *, compensators: Sequence[str] | None = None

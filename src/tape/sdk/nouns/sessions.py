@@ -6,9 +6,12 @@ from os import urandom
 from tape.core import codec
 from tape.core.caller import PLAIN, Caller
 from tape.core.codec import JsonValue
+from tape.core.page import Page
 from tape.core.session import Session, SessionEvent, SessionId
 from tape.operations.ledgers import Ledgers
+from tape.operations.operation import PAGE
 from tape.operations.values import AppendEvent, CreateSession, DeleteSession, GetSession, ListSessions
+from tape.operations.whole_list import read_all
 from tape.sdk.nouns.body import text_of
 
 
@@ -62,7 +65,11 @@ class Sessions:
 
     async def listed(self, app: str, user: str) -> Sequence[Session]:
         """A user's sessions without their events, the newest first."""
-        return await self._ledgers.call(ListSessions(app=app, user=user))
+        return await read_all(self._ledgers, ListSessions(app=app, user=user))
+
+    async def page(self, app: str, user: str, *, limit: int = PAGE, cursor: str = "") -> Page[Session]:
+        """A part of what `listed` returns; the cursor is the `next_cursor` of the page before."""
+        return await self._ledgers.call(ListSessions(app=app, user=user, limit=limit, cursor=cursor))
 
     async def delete(self, app: str, user: str, session: str, caller: Caller = PLAIN) -> bool:
         """Whether there was one."""

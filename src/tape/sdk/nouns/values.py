@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from tape.core import codec
 from tape.core.caller import PLAIN, Caller
 from tape.core.codec import JsonValue
+from tape.core.page import Page
 from tape.core.value import Value, ValueChange
 from tape.operations.ledgers import Ledgers, Watching
+from tape.operations.operation import PAGE
 from tape.operations.value_history import history
 from tape.operations.values import DeleteValue, GetValue, ListValues, WriteValue
+from tape.operations.whole_list import read_all
 
 
 class Values:
@@ -60,7 +63,11 @@ class Values:
 
     async def listed(self, namespace: str) -> Sequence[Value]:
         """The values of a namespace, by name."""
-        return await self._ledgers.call(ListValues(namespace=namespace))
+        return sorted(await read_all(self._ledgers, ListValues(namespace=namespace)), key=lambda value: value.key)
+
+    async def page(self, namespace: str, *, limit: int = PAGE, cursor: str = "") -> Page[Value]:
+        """Some values of a namespace, by escaped name; the cursor is the `next_cursor` of the page before."""
+        return await self._ledgers.call(ListValues(namespace=namespace, limit=limit, cursor=cursor))
 
     async def history(self, namespace: str, name: str, limit: int = 100) -> list[ValueChange]:
         """The newest versions, the oldest of them first; tombstones are versions too."""

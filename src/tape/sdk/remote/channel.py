@@ -91,16 +91,6 @@ class Channel:
             raise raised_from(error) from None
         return response
 
-    async def pages(self, name: str, request: Any, answer: type[M]) -> list[M]:
-        """The answers that make up a whole list: each says where the next one goes on."""
-        answers: list[M] = []
-        while True:
-            found: Any = await self.call(name, request, answer)
-            answers.append(found)
-            if not found.next_cursor:
-                return answers
-            request.cursor = found.next_cursor
-
     async def stream(self, name: str, request: Message, answer: type[M]) -> Any:
         """A stream that the server has opened: what happens from now on is in it."""
         method = self._channel.unary_stream(PATH + name, type(request).SerializeToString, answer.FromString)

@@ -36,11 +36,8 @@ class Ledgers:
         return watch
 
     async def _call(self, carried: Procedure, request: OperationRequest[Any], caller: Caller) -> Any:
-        message = carried.encode(request)
-        if not carried.is_paged:
-            return carried.result.decode(await self._channel.call(carried.name, message, carried.response, caller))
-        answers = await self._channel.pages(carried.name, message, carried.response)
-        return [each for answer in answers for each in carried.result.decode(answer)]
+        response = await self._channel.call(carried.name, carried.encode(request), carried.response, caller)
+        return carried.result.decode(response)
 
     async def _with_older_events(self, request: GetSession, session: Session) -> Session:
         """The session with all events that were requested: one answer carries only the newest that fit."""

@@ -31,9 +31,10 @@ class KnownValue(Struct, frozen=True, kw_only=True):
 
 
 class KnownValues(Struct, frozen=True, kw_only=True):
-    """The values of a namespace, by key."""
+    """The values of a namespace, by key; `next_cursor` is empty after the last page."""
 
     values: list[KnownValue]
+    next_cursor: str
 
 
 class ValueVersion(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
 from tape.server.routes.ledger_schemas import KnownValue, KnownValues, Name, NewValue, ValueVersion, ValueVersions
 from tape.server.routes.ledgers import ledgers_of
-from tape.server.routes.parameters import IDEMPOTENCY_KEY, LIMIT, TRACEPARENT, limit_of
+from tape.server.routes.parameters import CURSOR, IDEMPOTENCY_KEY, LIMIT, MAX_LIMIT, TRACEPARENT, limit_of
 from tape.server.routes.schemas import parse_body
 
 DEFAULT_LIMIT: Final = 100
@@ -55,8 +55,10 @@ async def delete_value(request: Request, node: Node) -> Response:
 
 
 async def list_values(request: Request, node: Node) -> Response:
-    found = await ledgers_of(node).call(ListValues(namespace=request.values["namespace"]))
-    return Response.json(KnownValues(values=[_known(value) for value in found]))
+    cursor, limit = request.parameter("cursor") or "", limit_of(request, MAX_LIMIT)
+    page = await ledgers_of(node).call(ListValues(namespace=request.values["namespace"], limit=limit, cursor=cursor))
+    values = [_known(value) for value in page.rows]
+    return Response.json(KnownValues(values=values, next_cursor=page.next_cursor))
 
 
 async def value_history(request: Request, node: Node) -> Response:
@@ -124,8 +126,8 @@ _WRITE: Final = (
 ROUTES: Final = (
     Route(
         method="GET", path="/values/{namespace}", name="listValues", summary="List the values of a namespace",
-        handler=respond_with(list_values), parameters=(_NAMESPACE,), response=ResponseSpec(schema=KnownValues),
-        problems=(400, 503),
+        handler=respond_with(list_values), parameters=(_NAMESPACE, LIMIT, CURSOR),
+        response=ResponseSpec(schema=KnownValues), problems=(400, 503),
     ),
     Route(
         method="GET", path="/values/{namespace}/{key}", name="getValue", summary="Get a value; ETag is its version",

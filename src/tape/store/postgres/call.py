@@ -75,7 +75,7 @@ class AppendCall:
             [len(request.events) for request in self.requests],
             *_columns(self._keys(), 3),
             *_columns(self._expectations(), 3),
-            *_columns(self._cells(), 9),
+            *_columns(self._cells(), 10),
             *events,
             *(self.fork or (None, None)),
         ]

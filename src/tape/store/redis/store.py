@@ -7,7 +7,19 @@ from typing import Final
 from tape.core.background import background
 from tape.core.errors import UsageError
 from tape.core.ids import Epoch, GlobalSeq
-from tape.core.ports import DUE_START, Audit, CellSnapshot, DueCursor, Reactions, Tasks, Transaction, Wake, WorkFilter
+from tape.core.page import ANSWER_BYTES
+from tape.core.ports import (
+    DUE_START,
+    Audit,
+    CellQuery,
+    CellSnapshot,
+    DueCursor,
+    Reactions,
+    Tasks,
+    Transaction,
+    Wake,
+    WorkFilter,
+)
 from tape.core.sequence import Cell, CellId
 from tape.store.redis.append import Appender
 from tape.store.redis.connection import Connections
@@ -82,6 +94,11 @@ class NoCells:
         raise _lacks("ledgers")
 
     async def under(self, ledger: str, parent: str, limit: int, after: str = "") -> Mapping[CellId, Cell]:
+        raise _lacks("ledgers")
+
+    async def listed(
+        self, query: CellQuery, limit: int, after: str = "", max_bytes: int = ANSWER_BYTES
+    ) -> Mapping[CellId, Cell]:
         raise _lacks("ledgers")
 
 

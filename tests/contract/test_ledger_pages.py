@@ -1,0 +1,213 @@
+"""Lists of ledgers: filtered in the store, read page by page, the same embedded and over gRPC."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+
+from tape.core.effect import DispatchMode, EffectStatus
+from tape.core.errors import InvalidCursor, UsageError
+from tape.core.obligation import ObligationStatus
+from tape.core.page import Page
+from tape.sdk.nouns.node import AsyncNode
+from tests.contract.backends import needs_ledgers
+from tests.contract.ledgers import begin_run
+
+pytestmark = needs_ledgers
+
+COUNT = 7
+
+
+class Listed(NamedTuple):
+    """A list: writes its rows, reads a page, reads all, and names a row."""
+
+    fill: Callable[[AsyncNode, str], Awaitable[object]]
+    page: Callable[..., Awaitable[Page[Any]]]
+    everything: Callable[[AsyncNode, str], Awaitable[Sequence[Any]]]
+    name: Callable[[Any], object]
+    expected: list[object]
+
+
+async def decide(node: AsyncNode, run_id: str) -> None:
+    for index in range(COUNT):
+        await node.decisions.record(run_id, index, model="small" if index % 2 else "large")
+
+
+async def act(node: AsyncNode, run_id: str) -> None:
+    """Effects in the order they begin, of which two have an outcome and three a connector."""
+    for index in range(COUNT):
+        connector, mode = ("bank", DispatchMode.OUTBOX) if index % 3 == 0 else ("", DispatchMode.INLINE)
+        key = f"{COUNT - index}"
+        await node.effects.begin(run_id, "t", key=key, connector=connector, dispatch_mode=mode)
+        if index in (1, 4):
+            await node.effects.complete(run_id, key, EffectStatus.FAILED)
+
+
+async def owe(node: AsyncNode, run_id: str) -> None:
+    for index in range(COUNT):
+        owed = await node.obligations.register(run_id, f"e{index}", "undo")
+        if index in (1, 4):
+            await node.obligations.resolve(run_id, owed.number, ObligationStatus.STUCK)
+
+
+async def know(node: AsyncNode, run_id: str) -> None:
+    for name in ("b", "g", "a", "c", "f", "e", "d", "gone"):
+        await node.values.set("n", name, 1)
+    await node.values.set("other", "a", 1)
+    await node.values.delete("n", "gone")
+
+
+async def talk(node: AsyncNode, run_id: str) -> None:
+    for number in (*range(COUNT), "gone"):
+        await node.sessions.create("app", "ann", f"s{number}")
+    await node.sessions.create("app", "ann-2", "other")
+    await node.sessions.delete("app", "ann", "sgone")
+
+
+LISTS = {
+    "decisions": Listed(
+        decide, lambda node, run, **page: node.decisions.page(run, **page),
+        lambda node, run: node.decisions.listed(run), lambda row: row.decision_index, [*range(COUNT)],
+    ),
+    "effects": Listed(
+        act, lambda node, run, **page: node.effects.page(run, **page), lambda node, run: node.effects.listed(run),
+        lambda row: row.idempotency_key, [str(COUNT - index) for index in range(COUNT)],
+    ),
+    "obligations": Listed(
+        owe, lambda node, run, **page: node.obligations.page(run, **page),
+        lambda node, run: node.obligations.listed(run), lambda row: row.number, [*range(COUNT, 0, -1)],
+    ),
+    "values": Listed(
+        know, lambda node, run, **page: node.values.page("n", **page), lambda node, run: node.values.listed("n"),
+        lambda row: row.key, [*"abcdefg"],
+    ),
+    "sessions": Listed(
+        talk, lambda node, run, **page: node.sessions.page("app", "ann", **page),
+        lambda node, run: node.sessions.listed("app", "ann"), lambda row: row.of.session,
+        [f"s{number}" for number in range(COUNT)],
+    ),
+}  # fmt: skip
+
+every_list = pytest.mark.parametrize("listed", LISTS.values(), ids=LISTS)
+
+
+async def follow(listed: Listed, node: AsyncNode, run_id: str, limit: int) -> list[list[Any]]:
+    """All pages of a list."""
+    pages, cursor = [], ""
+    while True:
+        page = await listed.page(node, run_id, limit=limit, cursor=cursor)
+        pages.append([listed.name(row) for row in page.rows])
+        cursor = page.next_cursor
+        if not cursor:
+            return pages
+
+
+@every_list
+async def test_pages_have_every_row_once(node: AsyncNode, listed: Listed) -> None:
+    run = await begin_run(node)
+    await listed.fill(node, run.run_id)
+
+    pages = await follow(listed, node, run.run_id, 3)
+
+    assert [len(page) for page in pages] == [3, 3, 1]
+    rows = [row for page in pages for row in page]
+    assert sorted(map(str, rows)) == sorted(map(str, listed.expected))
+    assert [listed.name(row) for row in await listed.everything(node, run.run_id)] == rows
+
+
+@every_list
+async def test_the_last_page_has_no_cursor(node: AsyncNode, listed: Listed) -> None:
+    run = await begin_run(node)
+    nothing = await listed.page(node, run.run_id)
+    await listed.fill(node, run.run_id)
+
+    whole = await listed.page(node, run.run_id, limit=COUNT)
+
+    assert (list(nothing.rows), nothing.next_cursor, whole.next_cursor) == ([], "", "")
+    assert len(whole.rows) == COUNT
+
+
+@every_list
+@pytest.mark.parametrize("limit", [-1, 10_001])
+async def test_a_page_has_a_limit(node: AsyncNode, listed: Listed, limit: int) -> None:
+    with pytest.raises(UsageError, match="a limit is 1 to 10,000"):
+        await listed.page(node, "r1", limit=limit)
+
+
+@every_list
+async def test_a_cursor_of_another_list_is_refused(node: AsyncNode, listed: Listed) -> None:
+    run = await begin_run(node)
+    await decide(node, run.run_id)
+    other = (await node.decisions.page(run.run_id, model="small", limit=1)).next_cursor
+
+    with pytest.raises(InvalidCursor):
+        await listed.page(node, run.run_id, cursor=other)
+
+
+@pytest.mark.parametrize("name", ["decisions", "obligations", "values"])
+async def test_rows_are_in_the_order_of_their_ledger(node: AsyncNode, name: str) -> None:
+    run, listed = await begin_run(node), LISTS[name]
+    await listed.fill(node, run.run_id)
+
+    assert [row for page in await follow(listed, node, run.run_id, 2) for row in page] == listed.expected
+
+
+async def test_effects_are_in_the_order_they_began(node: AsyncNode) -> None:
+    run = await begin_run(node)
+    await act(node, run.run_id)
+
+    times = [effect.began_at_ms for effect in (await node.effects.page(run.run_id)).rows]
+
+    assert times == sorted(times)
+
+
+async def test_the_session_with_the_newest_event_is_first(node: AsyncNode) -> None:
+    await talk(node, "")
+    before = (await node.sessions.page("app", "ann")).rows[0].updated_at_ms
+    while (await node.sessions.append("app", "ann", "s3", 1)).updated_at_ms <= before:
+        pass
+
+    newest = (await node.sessions.page("app", "ann", limit=1)).rows
+
+    assert [session.of.session for session in newest] == ["s3"]
+
+
+async def test_effects_are_filtered_before_the_limit(node: AsyncNode) -> None:
+    run = await begin_run(node)
+    await act(node, run.run_id)
+
+    failed = await node.effects.page(run.run_id, status=EffectStatus.FAILED, limit=2)
+    pending = await node.effects.listed(run.run_id, status=EffectStatus.PENDING)
+    of_bank = await node.effects.page(run.run_id, connector="bank", limit=3)
+
+    assert ({effect.idempotency_key for effect in failed.rows}, failed.next_cursor) == ({"6", "3"}, "")
+    assert {effect.idempotency_key for effect in pending} == {"7", "5", "4", "2", "1"}
+    assert ({effect.idempotency_key for effect in of_bank.rows}, of_bank.next_cursor) == ({"7", "4", "1"}, "")
+
+
+async def test_an_inline_effect_is_listed_by_its_connector_and_not_dispatched(node: AsyncNode) -> None:
+    run = await begin_run(node)
+    await node.effects.begin(run.run_id, "t", connector="bank")
+
+    assert len(await node.effects.listed(run.run_id, connector="bank")) == 1
+    assert await node.dispatch.due("bank") == []
+
+
+async def test_decisions_are_filtered_before_the_limit(node: AsyncNode) -> None:
+    run = await begin_run(node)
+    await decide(node, run.run_id)
+
+    found = await node.decisions.page(run.run_id, model="small", limit=3)
+
+    assert ([each.decision_index for each in found.rows], found.next_cursor) == ([1, 3, 5], "")
+
+
+async def test_obligations_are_filtered_before_the_limit(node: AsyncNode) -> None:
+    run = await begin_run(node)
+    await owe(node, run.run_id)
+
+    stuck = await node.obligations.page(run.run_id, status=ObligationStatus.STUCK, limit=2)
+    unresolved = await node.obligations.page(run.run_id, only_unresolved=True, limit=5)
+
+    assert ([each.number for each in stuck.rows], stuck.next_cursor) == ([5, 2], "")
+    assert ([each.number for each in unresolved.rows], unresolved.next_cursor) == ([7, 6, 4, 3, 1], "")
