@@ -8,7 +8,7 @@ import pytest
 
 from tape.bus.journal import Journal
 from tape.core.effect import Compensation
-from tape.core.errors import StaleClaim
+from tape.core.errors import NotFound, StaleClaim
 from tape.core.ids import RunId
 from tape.core.obligation import ObligationStatus
 from tape.core.ports import Store
@@ -212,3 +212,38 @@ async def test_what_is_registered_after_a_good_end_leaves_the_run_closed(node: A
     await node.obligations.register(run.run_id, "effect", "refund")
 
     assert await journal.live_runs() == [] and await node.obligations.due() == []
+
+
+async def test_a_stuck_one_that_is_retried_is_due_with_all_its_attempts(node: AsyncNode, journal: Journal) -> None:
+    run_id = await failed(node, "sweep", "post", most=1)
+    for number in (2, 1):
+        held = (await node.obligations.claim(run_id, number, "d1")).obligation
+        await node.obligations.attempt(run_id, number, held.claim.attempt, "bank closed", 1)
+
+    again = await node.obligations.retry(run_id, 2)
+    held = (await node.obligations.claim(run_id, 2, "d2")).obligation
+    done = await node.obligations.resolve(run_id, 2, attempt=held.claim.attempt)
+
+    assert (again.status, again.attempts, again.last_error) == (ObligationStatus.PENDING, 0, "bank closed")
+    assert (held.status, held.attempts, held.claim.attempt) == (ObligationStatus.COMMITTED, 1, 2)
+    assert done.status is ObligationStatus.COMPENSATED and [each.number for each in await node.obligations.stuck()] == [
+        1
+    ]
+    written = [entry.type for entry in await drain(journal.stream(run_id=run_id)) if entry.kind == "obligation"]
+    assert written[-3:] == ["pending", "committed", "compensated"]
+
+
+async def test_only_a_stuck_one_is_changed_by_a_retry(node: AsyncNode) -> None:
+    run_id = await failed(node, "sweep", "post")
+    held = (await node.obligations.claim(run_id, 2, "d1")).obligation
+    await node.obligations.resolve(run_id, 2, attempt=held.claim.attempt)
+    before = await node.obligations.listed(run_id)
+
+    answers = [await node.obligations.retry(run_id, number) for number in (2, 1)]
+
+    assert answers == before == await node.obligations.listed(run_id)
+
+
+async def test_a_retry_of_what_was_never_registered_is_refused(node: AsyncNode) -> None:
+    with pytest.raises(NotFound, match="no obligation 9"):
+        await node.obligations.retry(await failed(node, "sweep"), 9)

@@ -79,6 +79,8 @@ CALLS: Final[tuple[tuple[str, Fields], ...]] = (
     ("obligation.due", {"include_pending": True, "compensators": ["give-back"]}),
     ("obligation.claim", {"run_id": FAILED, "number": 2, "owner": "worker-4"}),
     ("obligation.attempt", {"run_id": FAILED, "number": 2, "attempt": 1, "error": "no", "next_attempt_at_ms": 1}),
+    ("obligation.resolve", {"run_id": FAILED, "number": 2, "status": "stuck"}),
+    ("obligation.retry", {"run_id": FAILED, "number": 2}),
     ("obligation.resolve", {"run_id": FAILED, "number": 2, "status": "compensated", "result_json": "1"}),
     ("run.end", {"run_id": RUN, "status": "terminal"}),
     ("run.compactable", {"before_ms": 4_000_000_000_000}),

@@ -80,6 +80,14 @@ class ResolveObligation(OperationRequest[Obligation]):
     attempt: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryObligation(OperationRequest[Obligation]):
+    """Makes a stuck obligation pending and due again, with all its attempts; any other stays as it is."""
+
+    run_id: str
+    number: int
+
+
 OPERATIONS: Final = (
     Operation("obligation.register", RegisterCompensation, Access.WRITE, Scope.RUN, Repeat.SAME),
     Operation("obligation.list", ListObligations, Access.READ, Scope.RUN, Repeat.SAFE, Shape.PAGE),
@@ -87,4 +95,5 @@ OPERATIONS: Final = (
     Operation("obligation.claim", ClaimObligation, Access.WRITE, Scope.RUN, Repeat.SAME),
     Operation("obligation.attempt", RecordObligationAttempt, Access.WRITE, Scope.RUN, Repeat.SAME),
     Operation("obligation.resolve", ResolveObligation, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("obligation.retry", RetryObligation, Access.WRITE, Scope.RUN, Repeat.SAME),
 )

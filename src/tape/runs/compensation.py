@@ -143,6 +143,15 @@ def resolve(
     return _settled(snapshot, replace(obligation, status=status, claim=claim, result_json=result_json), "resolved")
 
 
+def retry(snapshot: CellSnapshot, run_id: RunId, number: int) -> Transition[Obligation]:
+    """Makes a stuck obligation pending and due now; its attempts are counted anew."""
+    stuck = numbered(snapshot, run_id, number)
+    if stuck.status is not ObligationStatus.STUCK:
+        return Transition(result=stuck)
+    pending = replace(stuck, status=ObligationStatus.PENDING, attempts=0, next_attempt_at_ms=snapshot.now_ms)
+    return _settled(snapshot, pending, "retried")
+
+
 def numbered(snapshot: CellSnapshot, run_id: RunId, number: int) -> Obligation:
     found = next((each for each in _of(snapshot, run_id) if each.number == number), None)
     if found is None:
@@ -176,13 +185,12 @@ def _of(snapshot: CellSnapshot, run_id: RunId) -> list[Obligation]:
 def _settled(snapshot: CellSnapshot, changed: Obligation, transition: str) -> Transition[Obligation]:
     """The changed obligation, and its run's debt, which is due when the run's next obligation is."""
     run, debt = find(snapshot, changed.run_id), DEBTS.find(snapshot, changed.run_id) or Debt()
-    was_owed = numbered(snapshot, changed.run_id, changed.number).is_owed
-    paid = was_owed and not changed.is_owed
+    more = changed.is_owed - numbered(snapshot, changed.run_id, changed.number).is_owed
     change = _changed(snapshot, changed)
     after = snapshot._replace(cells={**snapshot.cells, change.id: change.cell})
     owed = [each for each in _of(after, changed.run_id) if each.is_owed]
     debt = replace(
-        debt, owed=debt.owed - paid, urgent=debt.urgent - (paid and changed.at_once), newest=_turn(owed),
+        debt, owed=debt.owed + more, urgent=debt.urgent + more * changed.at_once, newest=_turn(owed),
         newest_urgent=_turn([each for each in owed if each.at_once]),
     )  # fmt: skip
     turn = first(after, changed.run_id)

@@ -21,6 +21,7 @@ from tape.operations.obligations import (
     RecordObligationAttempt,
     RegisterCompensation,
     ResolveObligation,
+    RetryObligation,
 )
 from tape.runs import compensation
 from tape.runs.compensation import OBLIGATIONS, newest_first
@@ -97,6 +98,11 @@ class Obligations:
             compensation.resolve, run_id=run, number=request.number, status=request.status,
             result_json=request.result_json, fence=request.attempt,
         )  # fmt: skip
+        return await self._store.change_from(self._read(run), decide, caller)
+
+    async def retry(self, request: RetryObligation, caller: Caller) -> Obligation:
+        run = RunId(request.run_id)
+        decide = partial(compensation.retry, run_id=run, number=request.number)
         return await self._store.change_from(self._read(run), decide, caller)
 
     async def _of(self, run_id: str) -> Sequence[Obligation]:

@@ -157,6 +157,7 @@ _OBLIGATIONS: Final = (
     ),
     procedure(obligations.RecordObligationAttempt, OBLIGATION_RECORD, names=_NUMBER),
     procedure(obligations.ResolveObligation, OBLIGATION_RECORD, names=_NUMBER),
+    procedure(obligations.RetryObligation, OBLIGATION_RECORD),
 )  # fmt: skip
 
 _GATES: Final = (

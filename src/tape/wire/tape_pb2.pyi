@@ -862,6 +862,14 @@ class ResolveObligationRequest(_message.Message):
     attempt: int
     def __init__(self, run_id: _Optional[str] = ..., seq: _Optional[int] = ..., status: _Optional[_Union[ObligationStatus, str]] = ..., result_json: _Optional[str] = ..., attempt: _Optional[int] = ...) -> None: ...
 
+class RetryObligationRequest(_message.Message):
+    __slots__ = ("run_id", "number")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    number: int
+    def __init__(self, run_id: _Optional[str] = ..., number: _Optional[int] = ...) -> None: ...
+
 class BudgetState(_message.Message):
     __slots__ = ("run_id", "usd_cap", "token_cap", "usd_spent", "tokens_spent", "usd_reserved", "tokens_reserved")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]

@@ -92,6 +92,7 @@ class Obligations(Noun[obligations.Obligations]):
     claim = waiting(obligations.Obligations.claim)
     attempt = waiting(obligations.Obligations.attempt)
     resolve = waiting(obligations.Obligations.resolve)
+    retry = waiting(obligations.Obligations.retry)
 
 
 class Gates(Noun[gates.Gates]):

@@ -17,6 +17,7 @@ from tape.operations.obligations import (
     RecordObligationAttempt,
     RegisterCompensation,
     ResolveObligation,
+    RetryObligation,
 )
 from tape.operations.operation import PAGE
 from tape.operations.whole_list import read_all
@@ -113,3 +114,7 @@ class Obligations:
             run_id=run_id, number=number, status=ObligationStatus(status), result_json=text_of(result), attempt=attempt
         )
         return await self._ledgers.call(request, caller)
+
+    async def retry(self, run_id: str, number: int, caller: Caller = PLAIN) -> Obligation:
+        """Makes a stuck obligation pending and due again, with all its attempts; any other stays as it is."""
+        return await self._ledgers.call(RetryObligation(run_id=run_id, number=number), caller)
