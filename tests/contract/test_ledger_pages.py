@@ -5,13 +5,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tape.core.effect import DispatchMode, EffectStatus
-from tape.core.errors import InvalidCursor, UsageError
+from tape.core.effect import DispatchMode, Effect, EffectStatus, Semantics
+from tape.core.errors import InvalidCursor, NotReady, UsageError
 from tape.core.obligation import ObligationStatus
 from tape.core.page import Page
+from tape.core.run_state import RunStatus
+from tape.core.timer import TimerStatus
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import needs_ledgers
-from tests.contract.ledgers import begin_run
+from tests.contract.ledgers import begin_run, queue_effect
 
 pytestmark = needs_ledgers
 
@@ -64,6 +66,22 @@ async def talk(node: AsyncNode, run_id: str) -> None:
     await node.sessions.delete("app", "ann", "sgone")
 
 
+async def arm(node: AsyncNode, run_id: str) -> None:
+    other = await begin_run(node, "other")
+    await node.timers.set(other.run_id, "t", 5)
+    for index in range(COUNT):
+        await node.timers.set(run_id, f"t{index}", 100 - index, "late" if index % 3 == 0 else "soon")
+        if index in (1, 4):
+            await node.timers.cancel(run_id, f"t{index}")
+
+
+async def answer(node: AsyncNode, run_id: str) -> None:
+    other = await begin_run(node, "other")
+    await node.gates.send(other.run_id, "g", 1)
+    for name in ("b", "g", "a", "c", "f", "e", "d"):
+        await node.gates.send(run_id, name, 1)
+
+
 LISTS = {
     "decisions": Listed(
         decide, lambda node, run, **page: node.decisions.page(run, **page),
@@ -76,6 +94,14 @@ LISTS = {
     "obligations": Listed(
         owe, lambda node, run, **page: node.obligations.page(run, **page),
         lambda node, run: node.obligations.listed(run), lambda row: row.number, [*range(COUNT, 0, -1)],
+    ),
+    "timers": Listed(
+        arm, lambda node, run, **page: node.timers.page(run, **page), lambda node, run: node.timers.listed(run),
+        lambda row: row.timer_id, [f"t{index}" for index in reversed(range(COUNT))],
+    ),
+    "gates": Listed(
+        answer, lambda node, run, **page: node.gates.page(run, **page), lambda node, run: node.gates.listed(run),
+        lambda row: row.gate, [*"abcdefg"],
     ),
     "values": Listed(
         know, lambda node, run, **page: node.values.page("n", **page), lambda node, run: node.values.listed("n"),
@@ -144,7 +170,7 @@ async def test_a_cursor_of_another_list_is_refused(node: AsyncNode, listed: List
         await listed.page(node, run.run_id, cursor=other)
 
 
-@pytest.mark.parametrize("name", ["decisions", "obligations", "values"])
+@pytest.mark.parametrize("name", ["decisions", "obligations", "timers", "gates", "values"])
 async def test_rows_are_in_the_order_of_their_ledger(node: AsyncNode, name: str) -> None:
     run, listed = await begin_run(node), LISTS[name]
     await listed.fill(node, run.run_id)
@@ -211,3 +237,101 @@ async def test_obligations_are_filtered_before_the_limit(node: AsyncNode) -> Non
 
     assert ([each.number for each in stuck.rows], stuck.next_cursor) == ([5, 2], "")
     assert ([each.number for each in unresolved.rows], unresolved.next_cursor) == ([7, 6, 4, 3, 1], "")
+
+
+async def test_timers_are_filtered_before_the_limit(node: AsyncNode) -> None:
+    run = await begin_run(node)
+    await arm(node, run.run_id)
+
+    cancelled = await node.timers.page(run.run_id, status=TimerStatus.CANCELLED, limit=2)
+    late = await node.timers.page(run.run_id, kind="late", limit=3)
+
+    assert ([timer.timer_id for timer in cancelled.rows], cancelled.next_cursor) == (["t4", "t1"], "")
+    assert ([timer.timer_id for timer in late.rows], late.next_cursor) == (["t6", "t3", "t0"], "")
+
+
+async def test_timers_of_all_runs_are_listed_by_status(node: AsyncNode) -> None:
+    runs = [await begin_run(node, name) for name in "123"]
+    for run in runs:
+        await node.timers.set(run.run_id, "t", 5)
+    await node.timers.cancel(runs[1].run_id, "t")
+
+    found = await node.timers.listed(status=TimerStatus.SET)
+
+    assert [timer.run_id for timer in found] == sorted((runs[0].run_id, runs[2].run_id))
+    assert [timer.run_id for timer in await node.timers.listed(status=TimerStatus.CANCELLED)] == [runs[1].run_id]
+
+
+async def test_a_timer_is_found_by_its_name(node: AsyncNode) -> None:
+    run = await begin_run(node)
+    timer = await node.timers.set(run.run_id, "t", 5, "late", 7)
+
+    assert await node.timers.find(run.run_id, "t") == timer
+    assert await node.timers.find(run.run_id, "other") is None
+
+
+async def test_gates_that_runs_wait_at_are_listed_for_all_runs(node: AsyncNode) -> None:
+    runs = [await begin_run(node, name) for name in "12345"]
+    for run in runs:
+        await node.gates.wait(run.run_id, "approval", context=run.run_id)
+    await node.gates.send(runs[0].run_id, "approval")
+    await node.runs.end(runs[1].run_id, RunStatus.CANCELLED)
+    waiting = sorted(run.run_id for run in runs[2:])
+
+    first = await node.gates.page(limit=2)
+    rest = await node.gates.page(limit=2, cursor=first.next_cursor)
+
+    assert [gate.run_id for gate in (*first.rows, *rest.rows)] == waiting and rest.next_cursor == ""
+    assert [(gate.gate, gate.waiting) for gate in await node.gates.listed()] == [("approval", 0)] * 3
+
+
+async def test_a_page_of_waiting_gates_ends_at_its_bytes(node: AsyncNode) -> None:
+    runs = [await begin_run(node, name) for name in "123456"]
+    for run in runs:
+        await node.gates.wait(run.run_id, "approval", context="x" * 900_000)
+
+    first = await node.gates.page()
+
+    assert 1 <= len(first.rows) < 6 and first.next_cursor
+    assert len({gate.run_id for gate in await node.gates.listed()}) == 6
+
+
+@pytest.mark.parametrize("number", [0, -1, 3, 1 << 62, (1 << 63) - 1])
+async def test_an_obligation_is_found_by_its_number(node: AsyncNode, number: int) -> None:
+    run = await begin_run(node)
+    owed = [await node.obligations.register(run.run_id, name, "undo") for name in "ab"]
+
+    assert [await node.obligations.find(run.run_id, each) for each in (1, 2)] == owed
+    assert await node.obligations.find(run.run_id, number) is None
+
+
+async def in_doubt(node: AsyncNode, semantics: Semantics = Semantics.IDEMPOTENT) -> Effect:
+    effect = await queue_effect(node, semantics)
+    held = (await node.dispatch.claim(effect.run_id, effect.idempotency_key, "d1")).effect
+    return await node.dispatch.attempt(held.run_id, held.idempotency_key, held.claim.attempt, "bank closed")
+
+
+async def test_an_effect_in_doubt_that_is_retried_is_due_again(node: AsyncNode) -> None:
+    doubt = await in_doubt(node)
+
+    again = await node.effects.retry(doubt.run_id, doubt.idempotency_key)
+
+    assert (doubt.status, again.status, again.dispatch_attempts) == (EffectStatus.UNKNOWN, EffectStatus.PENDING, 0)
+    assert [effect.idempotency_key for effect in await node.dispatch.due("bank")] == [doubt.idempotency_key]
+    assert (await node.dispatch.claim(doubt.run_id, doubt.idempotency_key, "d2")).is_acquired
+    assert (await node.effects.retry(doubt.run_id, doubt.idempotency_key)).claim.owner == "d2"
+
+
+async def test_an_effect_that_must_not_be_repeated_is_not_retried(node: AsyncNode) -> None:
+    doubt = await in_doubt(node, Semantics.NON_IDEMPOTENT)
+
+    with pytest.raises(NotReady, match="must not be repeated"):
+        await node.effects.retry(doubt.run_id, doubt.idempotency_key)
+
+
+async def test_an_effect_of_a_failed_run_is_not_retried(node: AsyncNode) -> None:
+    doubt = await in_doubt(node)
+    await node.runs.end(doubt.run_id, RunStatus.FAILED)
+
+    with pytest.raises(NotReady, match="nobody does its effects"):
+        await node.effects.retry(doubt.run_id, doubt.idempotency_key)

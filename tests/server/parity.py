@@ -43,6 +43,8 @@ CALLS: Final[tuple[tuple[str, Fields], ...]] = (
     ("effect.begin", {"run_id": RUN, "tool": "pay", "custom_key": "pay 1/ä", "compensation": UNDO}),
     ("effect.pending", {"include_pending": True, "limit": 5}),
     ("effect.complete", {**PAY, "status": "unknown"}),
+    ("effect.retry", PAY),
+    ("effect.complete", {**PAY, "status": "unknown"}),
     ("effect.reconcile", {**PAY, "status": "confirmed", "response_json": '{"id":"é"}'}),
     ("effect.get", PAY),
     ("effect.get", {**PAY, "idempotency_key": "nothing"}),
@@ -53,6 +55,7 @@ CALLS: Final[tuple[tuple[str, Fields], ...]] = (
     ("effect.to-dispatch", {"connector": "post"}),
     ("effect.claim", {**SHIP, "owner": "worker-2"}),
     ("effect.attempt", {**SHIP, "attempt": 1, "error": "no answer"}),
+    ("effect.list", {"run_id": RUN, "status": "unknown", "connector": "post", "limit": 1}),
     ("effect.observe", {**SHIP, "resolution": "confirmed", "external_ref": "parcel-1"}),
     ("effect.doubt-silent", {"limit": 5}),
     ("effect.list", {"run_id": RUN}),
@@ -63,9 +66,14 @@ CALLS: Final[tuple[tuple[str, Fields], ...]] = (
     ("budget.charge", {"run_id": RUN, "usd": 0.5, "key": "k"}),
     ("budget.get", {"run_id": RUN}),
     ("gate.wait", {"run_id": RUN, "gate": "ok?", "context_json": '"who"'}),
+    ("gate.list", {}),
     ("gate.send", {"run_id": RUN, "gate": "ok?", "resolution_json": '"yes"', "key": "answer-1"}),
     ("gate.get", {"run_id": RUN, "gate": "ok?"}),
+    ("gate.list", {"run_id": RUN}),
     ("timer.set", {"run_id": RUN, "timer_id": "t 1", "fire_at_ms": 1, "kind": "remind", "payload_json": "7"}),
+    ("timer.get", {"run_id": RUN, "timer_id": "t 1"}),
+    ("timer.get", {"run_id": RUN, "timer_id": "nothing"}),
+    ("timer.list", {"status": "set", "kind": "remind"}),
     ("timer.due", {"kinds": ["remind", "other"]}),
     ("timer.claim", {"run_id": RUN, "timer_id": "t 1", "owner": "worker-3"}),
     ("timer.fire", {"run_id": RUN, "timer_id": "t 1", "attempt": 1}),
@@ -82,6 +90,8 @@ CALLS: Final[tuple[tuple[str, Fields], ...]] = (
     ("obligation.resolve", {"run_id": FAILED, "number": 2, "status": "stuck"}),
     ("obligation.retry", {"run_id": FAILED, "number": 2}),
     ("obligation.resolve", {"run_id": FAILED, "number": 2, "status": "compensated", "result_json": "1"}),
+    ("obligation.get", {"run_id": FAILED, "number": 2}),
+    ("obligation.get", {"run_id": FAILED, "number": 9}),
     ("run.end", {"run_id": RUN, "status": "terminal"}),
     ("run.compactable", {"before_ms": 4_000_000_000_000}),
     ("run.compact", {"run_id": RUN}),
@@ -110,7 +120,8 @@ def _value(answer: Any) -> Fields:
 
 
 def _values(answer: Any) -> Fields:
-    return {"values": [{**_value(each), "ts_ms": 0} for each in answer["values"]]}
+    values = [{**_value(each), "ts_ms": 0} for each in answer["values"]]
+    return {"values": values, "next_cursor": answer["next_cursor"]}
 
 
 def _signal(answer: Any) -> Fields:

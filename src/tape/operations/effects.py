@@ -142,6 +142,16 @@ class RecordExternalObservation(Observation, OperationRequest[Effect]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetryEffect(OperationRequest[Effect]):
+    """Makes an effect in doubt pending and due again, if it may be repeated; any other stays as it is."""
+
+    run_id: str
+    idempotency_key: str
+
+    names = ("idempotency_key",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DoubtSilentDispatches(OperationRequest[Sequence[Effect]]):
     """Marks non-idempotent effects whose dispatcher has lost its lease as in doubt."""
 
@@ -163,5 +173,6 @@ OPERATIONS: Final = (
     Operation("effect.claim", ClaimEffectDispatch, Access.WRITE, Scope.RUN, Repeat.SAME),
     Operation("effect.attempt", RecordDispatchAttempt, Access.WRITE, Scope.RUN, Repeat.SAME),
     Operation("effect.observe", RecordExternalObservation, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("effect.retry", RetryEffect, Access.WRITE, Scope.RUN, Repeat.SAME),
     Operation("effect.doubt-silent", DoubtSilentDispatches, Access.WRITE, Scope.NODE, Repeat.AGAIN),
 )

@@ -10,8 +10,8 @@ from tape.core.event import check_run_id
 from tape.core.gate import Gate, SignalResult, WaitResult
 from tape.core.run_state import Invocation
 from tape.core.text import check_body, check_count, check_name
-from tape.core.timer import Timer, TimerClaim
-from tape.operations.operation import Access, Operation, OperationRequest, Repeat, Scope
+from tape.core.timer import Timer, TimerClaim, TimerStatus
+from tape.operations.operation import Access, Operation, OperationRequest, PageRequest, Repeat, Scope, Shape
 
 LIMIT: Final = 200
 
@@ -63,6 +63,13 @@ class GetGate(OperationRequest[Gate | None]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListGates(PageRequest[Gate]):
+    """The gates of a run, by name; without a run, the gates that runs wait at now, by run."""
+
+    run_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetTimer(OperationRequest[Timer]):
     """Sets a timer, or changes it, for the workers of an app; without an id it gets one."""
 
@@ -85,6 +92,25 @@ class CancelTimer(OperationRequest[bool]):
 
     run_id: str
     timer_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetTimer(OperationRequest[Timer | None]):
+    """A timer of a run."""
+
+    run_id: str
+    timer_id: str
+
+    names = ("timer_id",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListTimers(PageRequest[Timer]):
+    """Timers by run and time, of one run or of all: all, or those with one status or of one kind."""
+
+    run_id: str | None = None
+    status: TimerStatus | None = None
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +153,11 @@ OPERATIONS: Final = (
     Operation("gate.wait", AwaitSignal, Access.WRITE, Scope.RUN, Repeat.SAME),
     Operation("gate.send", SendSignal, Access.WRITE, Scope.RUN, Repeat.KEYED),
     Operation("gate.get", GetGate, Access.READ, Scope.RUN, Repeat.SAFE),
+    Operation("gate.list", ListGates, Access.READ, Scope.NODE, Repeat.SAFE, Shape.PAGE),
     Operation("timer.set", SetTimer, Access.WRITE, Scope.RUN, Repeat.AGAIN),
     Operation("timer.cancel", CancelTimer, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("timer.get", GetTimer, Access.READ, Scope.RUN, Repeat.SAFE),
+    Operation("timer.list", ListTimers, Access.READ, Scope.NODE, Repeat.SAFE, Shape.PAGE),
     Operation("timer.due", ListDueTimers, Access.WRITE, Scope.NODE, Repeat.AGAIN),
     Operation("timer.claim", ClaimTimer, Access.WRITE, Scope.RUN, Repeat.SAME),
     Operation("timer.fire", FireTimer, Access.WRITE, Scope.RUN, Repeat.SAME),

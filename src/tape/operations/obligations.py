@@ -22,6 +22,14 @@ class RegisterCompensation(Compensation, OperationRequest[Obligation]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GetObligation(OperationRequest[Obligation | None]):
+    """An obligation of a run."""
+
+    run_id: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListObligations(PageRequest[Obligation]):
     """The obligations of a run, newest first: all, those with one status, or those that are not resolved."""
 
@@ -90,6 +98,7 @@ class RetryObligation(OperationRequest[Obligation]):
 
 OPERATIONS: Final = (
     Operation("obligation.register", RegisterCompensation, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("obligation.get", GetObligation, Access.READ, Scope.RUN, Repeat.SAFE),
     Operation("obligation.list", ListObligations, Access.READ, Scope.RUN, Repeat.SAFE, Shape.PAGE),
     Operation("obligation.due", ListUnresolvedObligations, Access.READ, Scope.NODE, Repeat.SAFE),
     Operation("obligation.claim", ClaimObligation, Access.WRITE, Scope.RUN, Repeat.SAME),

@@ -18,7 +18,13 @@ from tape.core.sequence import CellChange, CellId
 from tape.runs.ledger import Ledger, LedgerEvent, Transition, check_repeat, descending, part
 from tape.runs.lifecycle import DEBTS, Debt, closable, find
 
-OBLIGATIONS: Final = Ledger("obligation", Obligation, lambda owed: f"{owed.run_id}/{descending(owed.number)}")
+
+def place_of(run_id: str, number: int) -> str:
+    """Obligations of a run are listed newest first."""
+    return f"{run_id}/{descending(number)}"
+
+
+OBLIGATIONS: Final = Ledger("obligation", Obligation, lambda owed: place_of(owed.run_id, owed.number))
 
 
 class NewObligation(NamedTuple):

@@ -31,6 +31,7 @@ from tape.operations.effects import (
     ListEffectsToDispatch,
     RecordDispatchAttempt,
     RecordExternalObservation,
+    RetryEffect,
 )
 from tape.runs.compensation import new_obligation
 from tape.runs.effects import (
@@ -131,6 +132,22 @@ def _check_seen(effect: Effect, status: EffectStatus, seen: Observation) -> None
     check_repeat(f"the outcome of effect {effect.idempotency_key!r}", first, later)
 
 
+def retry(snapshot: CellSnapshot, effect_id: EffectId) -> Transition[Effect]:
+    """Makes an effect in doubt pending and due now, with all its attempts, while somebody would still do it."""
+    effect, run = found(snapshot, effect_id), find(snapshot, effect_id[0])
+    if effect.status is not EffectStatus.UNKNOWN:
+        return Transition(result=effect)
+    if effect.semantics is Semantics.NON_IDEMPOTENT:
+        raise NotReady(f"effect {effect.idempotency_key!r} must not be repeated; check it and reconcile it")
+    if not (run.is_active or (run.status is RunStatus.TERMINAL and effect.dispatch_mode is DispatchMode.OUTBOX)):
+        raise NotReady(f"run {run.run_id!r} is {run.status}, so nobody does its effects; reconcile it")
+    again = replace(
+        effect, status=EffectStatus.PENDING, response_json="", error_json="", dispatch_attempts=0,
+        next_dispatch_at_ms=snapshot.now_ms,
+    )  # fmt: skip
+    return settled(snapshot, again, _event(again, "retried", "retried"))
+
+
 class Dispatch:
     """Claims and outcomes of effects with dispatch mode `outbox`."""
 
@@ -163,6 +180,10 @@ class Dispatch:
         kinds = [request.compensate_on_duplicate.kind] if request.compensate_on_duplicate else []
         decide = partial(observe, effect_id=effect_id, seen=request)
         return await change_effect(self._store, effect_id, decide, caller, *kinds)
+
+    async def retry(self, request: RetryEffect, caller: Caller) -> Effect:
+        decide = partial(retry, effect_id=id_of(request))
+        return await change_effect(self._store, id_of(request), decide, caller)
 
     async def mark_lost_in_doubt(self, request: DoubtSilentDispatches, caller: Caller) -> Sequence[Effect]:
         """Marks as many as fit into one answer."""

@@ -98,7 +98,7 @@ def cells_of_child(
             cells.append(effects.changed(blank, _served(record, parent.run_id, child.run_id)))
     for name, resolutions in settled.gates.items():
         gate = Gate(run_id=child.run_id, gate=name, resolutions=tuple(resolutions))
-        cells.append(GATES.change(blank, gates.key_of(child.run_id, name), gate, "released"))
+        cells.append(GATES.change(blank, gates.key_of(child.run_id, name), gate, gates.RELEASED))
     if settled.budget is not None:
         cells.append(BUDGETS.change(blank, child.run_id, _budget(child.run_id, settled.budget), "set"))
     if mutation is not None:

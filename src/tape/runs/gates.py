@@ -9,9 +9,10 @@ from tape.core.codec import JsonValue
 from tape.core.errors import LimitReached, UsageError
 from tape.core.gate import Gate, SignalResult, WaitResult
 from tape.core.ids import RunId
+from tape.core.page import Page, encode_cursor, fit_answer
 from tape.core.ports import CellSnapshot
 from tape.core.run_state import RunStatus
-from tape.operations.gates import AwaitSignal, GetGate, SendSignal
+from tape.operations.gates import AwaitSignal, GetGate, ListGates, SendSignal
 from tape.runs import lifecycle
 from tape.runs.keyed_calls import KeyedCall
 from tape.runs.ledger import Ledger, LedgerEvent, Transition, part
@@ -19,12 +20,16 @@ from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import RUNS
 
 MAX_SIGNALS: Final = 1_000
-
-GATES: Final = Ledger("gate", Gate)
+MAX_GATES: Final = 100  # of all runs in one page, because each is read with its signals
 
 
 def key_of(run_id: str, gate: str) -> str:
     return f"{run_id}/{part(gate)}"
+
+
+GATES: Final = Ledger("gate", Gate, lambda gate: key_of(gate.run_id, gate.gate))
+WAITING: Final = "waiting"
+RELEASED: Final = "released"
 
 
 def wait(
@@ -42,11 +47,11 @@ def wait(
     if fence is not None:
         run.claim.check_newest(f"run {run_id!r}", fence)
     here, run = replace(here, context_json=context_json, waiting=index), lifecycle.parked(run, gate)
-    cells = GATES.change(snapshot, key_of(run_id, gate), here, "waiting"), lifecycle.changed(snapshot, run)
+    cells = GATES.change(snapshot, key_of(run_id, gate), here, WAITING), lifecycle.changed(snapshot, run)
     return Transition(
         result=WaitResult(gate=here),
         cells=cells,
-        events=(_event(here, "waiting", index), lifecycle.event_of(run)),
+        events=(_event(here, WAITING, index), lifecycle.event_of(run)),
     )
 
 
@@ -60,8 +65,8 @@ def send(snapshot: CellSnapshot, run_id: RunId, gate: str, resolution_json: str)
     if index >= MAX_SIGNALS:
         raise LimitReached(f"gate {gate!r} of run {run_id!r} has had {MAX_SIGNALS:,} signals, which is the limit")
     here = replace(before, resolutions=(*before.resolutions, resolution_json), waiting=None)
-    cells = (GATES.change(snapshot, key_of(run_id, gate), here, "released"),)
-    events = (_event(here, "released", index),)
+    cells = (GATES.change(snapshot, key_of(run_id, gate), here, RELEASED),)
+    events = (_event(here, RELEASED, index),)
     if run.status is not RunStatus.WAITING or before.waiting != index:
         return Transition(result=SignalResult(is_accepted=True, run_id=run_id), cells=cells, events=events)
     free = lifecycle.released(run)
@@ -96,10 +101,22 @@ class Gates:
     async def get(self, request: GetGate, caller: Caller) -> Gate | None:
         return await self._store.find(GATES, key_of(request.run_id, request.gate))
 
+    async def listed(self, request: ListGates, caller: Caller) -> Page[Gate]:
+        if request.run_id is not None:
+            return await self._store.page(GATES, request, (WAITING, RELEASED), request.run_id)
+        limited = replace(request, limit=min(request.limit, MAX_GATES))
+        runs = await self._store.page(RUNS, limited, (lifecycle.PARKED,))
+        ids = [GATES.at(key_of(run.run_id, run.waiting_on_gate)) for run in runs.rows]
+        cells = await self._store.cells.read(ids)
+        carried = fit_answer((cells[each] for each in ids if each in cells), lambda cell: cell.size)
+        gates = [GATES.state(cell) for cell in carried]
+        is_cut = len(gates) < len(cells)
+        return Page(gates, encode_cursor((gates[-1].run_id,), request.question) if is_cut else runs.next_cursor)
+
 
 def _event(gate: Gate, verb: str, index: int) -> LedgerEvent:
     payload: dict[str, JsonValue] = {"gate": gate.gate, "status": verb, "index": index}
-    if verb == "released":
+    if verb == RELEASED:
         payload["resolution_json"] = gate.resolutions[index]
     elif gate.context_json:
         payload["context_json"] = gate.context_json

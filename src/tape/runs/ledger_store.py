@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 import anyio
@@ -118,7 +118,7 @@ class LedgerStore:
         return ledger.find(await self.cells.snapshot((ledger.at(key),)), key)
 
     async def page(
-        self, ledger: Ledger[S], request: PageRequest[S], statuses: Iterable[str], parent: str = "", kind: str = ""
+        self, ledger: Ledger[S], request: PageRequest[Any], statuses: Iterable[str], parent: str = "", kind: str = ""
     ) -> Page[S]:
         """A page of the states that match, in the order of the ledger's places."""
         after = decode_cursor(request.cursor, str, question=request.question)

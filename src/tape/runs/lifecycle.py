@@ -56,7 +56,8 @@ class Debt:
         return "due", due_at_ms, self.newest if self.is_unwinding else self.newest_urgent
 
 
-RUNS: Final = Ledger("run", RunState)
+# Runs that wait are listed, so that the gates they wait at are.
+RUNS: Final = Ledger("run", RunState, lambda run: run.run_id if run.status is RunStatus.WAITING else None)
 NEWEST: Final = Ledger("newest", Newest)
 DEBTS: Final = Ledger("debt", Debt)
 

@@ -12,10 +12,11 @@ from tape.core.event import check_run_id
 from tape.core.ids import RunId
 from tape.core.obligation import Obligation, ObligationClaim, ObligationStatus
 from tape.core.page import Page
-from tape.core.ports import CellSnapshot
+from tape.core.ports import CellQuery, CellSnapshot
 from tape.core.text import check_name
 from tape.operations.obligations import (
     ClaimObligation,
+    GetObligation,
     ListObligations,
     ListUnresolvedObligations,
     RecordObligationAttempt,
@@ -25,7 +26,7 @@ from tape.operations.obligations import (
 )
 from tape.runs import compensation
 from tape.runs.compensation import OBLIGATIONS, newest_first
-from tape.runs.ledger import work_filter
+from tape.runs.ledger import LAST_NUMBER, work_filter
 from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import DEBTS, RUNS
 
@@ -41,6 +42,9 @@ class Obligations:
         ids = RUNS.at(run), *compensation.ids_of(run, effect_key, request.kind)
         decide = partial(compensation.register, run_id=run, effect_key=effect_key, compensation=request)
         return await self._store.change(ids, decide, caller)
+
+    async def get(self, request: GetObligation, caller: Caller) -> Obligation | None:
+        return await self._numbered(request.run_id, request.number)
 
     async def listed(self, request: ListObligations, caller: Caller) -> Page[Obligation]:
         statuses = sorted(OWED) if request.only_unresolved else [*ObligationStatus]
@@ -109,10 +113,18 @@ class Obligations:
         return newest_first([*OBLIGATIONS.states(await self._store.under(OBLIGATIONS.name, check_run_id(run_id)))])
 
     async def _newest(self, run_id: RunId, number: int) -> int:
-        for each in await self._of(run_id):
-            if each.number == number:
-                return each.claim.attempt
-        raise NotFound(f"run {run_id!r} has no obligation {number}")
+        found = await self._numbered(run_id, number)
+        if found is None:
+            raise NotFound(f"run {run_id!r} has no obligation {number}")
+        return found.claim.attempt
+
+    async def _numbered(self, run_id: str, number: int) -> Obligation | None:
+        """The obligation of a number, which is the first one at or after its place."""
+        if not 0 < number < LAST_NUMBER:
+            return None
+        query = CellQuery(OBLIGATIONS.name, tuple(ObligationStatus), run_id)
+        cells = await self._store.cells.listed(query, 1, compensation.place_of(run_id, number + 1))
+        return next((owed for owed in OBLIGATIONS.states(cells) if owed.number == number), None)
 
     def _read(self, run_id: RunId) -> Callable[[], Awaitable[CellSnapshot]]:
         return partial(self._snapshot, run_id)

@@ -14,20 +14,26 @@ from tape.core.codec import JsonValue
 from tape.core.errors import JsonLimit, NotFound
 from tape.core.gate import SignalResult
 from tape.core.ids import RunId
-from tape.core.page import fit_answer
+from tape.core.page import Page, fit_answer
 from tape.core.ports import CellSnapshot
 from tape.core.sequence import CellChange, CellId
 from tape.core.text import check_name
 from tape.core.timer import GATE_TIMEOUT, Timer, TimerClaim, TimerStatus
-from tape.operations.gates import CancelTimer, ClaimTimer, FireTimer, ListDueTimers, SetTimer
+from tape.operations.gates import CancelTimer, ClaimTimer, FireTimer, GetTimer, ListDueTimers, ListTimers, SetTimer
 from tape.runs import gates, lifecycle
-from tape.runs.ledger import Ledger, LedgerEvent, Transition, part, work_filter
+from tape.runs.ledger import IN_A_LIST, Ledger, LedgerEvent, Transition, ascending, part, work_filter
 from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import RUNS
 
 NOBODY: Final = "nobody"  # the owner of a timer that is fired as it is listed
 
-TIMERS: Final = Ledger("timer", Timer)
+
+def place_of(timer: Timer) -> str:
+    """Timers of a run are listed in the order of their times."""
+    return f"{timer.run_id}/{ascending(timer.fire_at_ms)}/{part(timer.timer_id, IN_A_LIST)}"
+
+
+TIMERS: Final = Ledger("timer", Timer, place_of)
 
 
 def key_of(run_id: str, timer_id: str) -> str:
@@ -107,6 +113,14 @@ class Timers:
     async def cancel(self, request: CancelTimer, caller: Caller) -> bool:
         run, timer_id = RunId(request.run_id), request.timer_id
         return await self._store.change(_ids(run, timer_id), partial(cancel, run_id=run, timer_id=timer_id), caller)
+
+    async def get(self, request: GetTimer, caller: Caller) -> Timer | None:
+        return await self._store.find(TIMERS, key_of(request.run_id, request.timer_id))
+
+    async def listed(self, request: ListTimers, caller: Caller) -> Page[Timer]:
+        statuses = TimerStatus if request.status is None else (request.status,)
+        kind = part(request.kind) if request.kind else ""
+        return await self._store.page(TIMERS, request, statuses, request.run_id or "", kind)
 
     async def due(self, request: ListDueTimers, caller: Caller) -> Sequence[Timer]:
         """Those that a worker cannot serve take no place in the list."""

@@ -143,6 +143,7 @@ _EFFECTS: Final = (
     procedure(effects.ClaimEffectDispatch, claim("effect", EFFECT, EffectClaim), names=LEASED),
     procedure(effects.RecordDispatchAttempt, EFFECT_RECORD),
     procedure(effects.RecordExternalObservation, EFFECT_RECORD, read=_on_duplicate),
+    procedure(effects.RetryEffect, EFFECT_RECORD),
     procedure(effects.DoubtSilentDispatches, rows("effects", EFFECT)),
 )  # fmt: skip
 
@@ -150,6 +151,7 @@ _NUMBER: Final = {"number": "seq"}
 
 _OBLIGATIONS: Final = (
     procedure(obligations.RegisterCompensation, OBLIGATION_RECORD),
+    procedure(obligations.GetObligation, optional("obligation", OBLIGATION)),
     procedure(obligations.ListObligations, pages("obligations", OBLIGATION), names={"status": "status_filter"}),
     procedure(obligations.ListUnresolvedObligations, rows("obligations", OBLIGATION)),
     procedure(
@@ -183,8 +185,11 @@ _GATES: Final = (
         names=OF_SESSION,
     ),
     procedure(gates.GetGate, optional("gate", GATE)),
+    procedure(gates.ListGates, pages("gates", GATE)),
     procedure(gates.SetTimer, record(TIMER)),
     procedure(gates.CancelTimer, flag("cancelled")),
+    procedure(gates.GetTimer, optional("timer", TIMER)),
+    procedure(gates.ListTimers, pages("timers", TIMER)),
     procedure(gates.ListDueTimers, rows("timers", TIMER), names={"lease": "lease_ttl_ms"}),
     procedure(gates.ClaimTimer, claim("timer", TIMER, TimerClaim), names=LEASED),
     procedure(gates.FireTimer, record(TIMER)),

@@ -712,6 +712,14 @@ class DoubtSilentDispatchesRequest(_message.Message):
     now_ms: int
     def __init__(self, limit: _Optional[int] = ..., now_ms: _Optional[int] = ...) -> None: ...
 
+class RetryEffectRequest(_message.Message):
+    __slots__ = ("run_id", "idempotency_key")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    idempotency_key: str
+    def __init__(self, run_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
+
 class ObligationRecord(_message.Message):
     __slots__ = ("run_id", "seq", "effect_key", "kind", "status", "payload_json", "compensator_ref", "external_ref", "max_attempts", "attempts", "next_attempt_at_ms", "claimer", "claim_expires_at_ms", "attempt", "last_error", "result_json", "at_once", "registered_at_ms", "app")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
@@ -861,6 +869,22 @@ class ResolveObligationRequest(_message.Message):
     result_json: str
     attempt: int
     def __init__(self, run_id: _Optional[str] = ..., seq: _Optional[int] = ..., status: _Optional[_Union[ObligationStatus, str]] = ..., result_json: _Optional[str] = ..., attempt: _Optional[int] = ...) -> None: ...
+
+class GetObligationRequest(_message.Message):
+    __slots__ = ("run_id", "number")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    number: int
+    def __init__(self, run_id: _Optional[str] = ..., number: _Optional[int] = ...) -> None: ...
+
+class GetObligationResponse(_message.Message):
+    __slots__ = ("found", "obligation")
+    FOUND_FIELD_NUMBER: _ClassVar[int]
+    OBLIGATION_FIELD_NUMBER: _ClassVar[int]
+    found: bool
+    obligation: ObligationRecord
+    def __init__(self, found: _Optional[bool] = ..., obligation: _Optional[_Union[ObligationRecord, _Mapping]] = ...) -> None: ...
 
 class RetryObligationRequest(_message.Message):
     __slots__ = ("run_id", "number")
@@ -1153,6 +1177,62 @@ class FireTimerRequest(_message.Message):
     timer_id: str
     attempt: int
     def __init__(self, run_id: _Optional[str] = ..., timer_id: _Optional[str] = ..., attempt: _Optional[int] = ...) -> None: ...
+
+class GetTimerRequest(_message.Message):
+    __slots__ = ("run_id", "timer_id")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    TIMER_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    timer_id: str
+    def __init__(self, run_id: _Optional[str] = ..., timer_id: _Optional[str] = ...) -> None: ...
+
+class GetTimerResponse(_message.Message):
+    __slots__ = ("found", "timer")
+    FOUND_FIELD_NUMBER: _ClassVar[int]
+    TIMER_FIELD_NUMBER: _ClassVar[int]
+    found: bool
+    timer: TimerRecord
+    def __init__(self, found: _Optional[bool] = ..., timer: _Optional[_Union[TimerRecord, _Mapping]] = ...) -> None: ...
+
+class ListTimersRequest(_message.Message):
+    __slots__ = ("run_id", "cursor", "limit", "status", "kind")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    cursor: str
+    limit: int
+    status: TimerStatus
+    kind: str
+    def __init__(self, run_id: _Optional[str] = ..., cursor: _Optional[str] = ..., limit: _Optional[int] = ..., status: _Optional[_Union[TimerStatus, str]] = ..., kind: _Optional[str] = ...) -> None: ...
+
+class ListTimersResponse(_message.Message):
+    __slots__ = ("timers", "next_cursor")
+    TIMERS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    timers: _containers.RepeatedCompositeFieldContainer[TimerRecord]
+    next_cursor: str
+    def __init__(self, timers: _Optional[_Iterable[_Union[TimerRecord, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class ListGatesRequest(_message.Message):
+    __slots__ = ("run_id", "cursor", "limit")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    cursor: str
+    limit: int
+    def __init__(self, run_id: _Optional[str] = ..., cursor: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class ListGatesResponse(_message.Message):
+    __slots__ = ("gates", "next_cursor")
+    GATES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    gates: _containers.RepeatedCompositeFieldContainer[GateRecord]
+    next_cursor: str
+    def __init__(self, gates: _Optional[_Iterable[_Union[GateRecord, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class ValueRecord(_message.Message):
     __slots__ = ("namespace", "key", "value_json", "version", "ts_ms", "writer", "deleted")

@@ -69,6 +69,7 @@ class Effects(Noun[effects.Effects]):
     begin = waiting(effects.Effects.begin)
     complete = waiting(effects.Effects.complete)
     reconcile = waiting(effects.Effects.reconcile)
+    retry = waiting(effects.Effects.retry)
     find = waiting(effects.Effects.find)
     listed = waiting(effects.Effects.listed)
     page = waiting(effects.Effects.page)
@@ -85,6 +86,7 @@ class Dispatch(Noun[effects.Dispatch]):
 
 class Obligations(Noun[obligations.Obligations]):
     register = waiting(obligations.Obligations.register)
+    find = waiting(obligations.Obligations.find)
     listed = waiting(obligations.Obligations.listed)
     page = waiting(obligations.Obligations.page)
     due = waiting(obligations.Obligations.due)
@@ -100,11 +102,16 @@ class Gates(Noun[gates.Gates]):
     send = waiting(gates.Gates.send)
     send_to_session = waiting(gates.Gates.send_to_session)
     find = waiting(gates.Gates.find)
+    listed = waiting(gates.Gates.listed)
+    page = waiting(gates.Gates.page)
 
 
 class Timers(Noun[timers.Timers]):
     set = waiting(timers.Timers.set)
     cancel = waiting(timers.Timers.cancel)
+    find = waiting(timers.Timers.find)
+    listed = waiting(timers.Timers.listed)
+    page = waiting(timers.Timers.page)
     due = waiting(timers.Timers.due)
     claim = waiting(timers.Timers.claim)
     fire = waiting(timers.Timers.fire)

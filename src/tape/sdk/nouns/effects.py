@@ -29,6 +29,7 @@ from tape.operations.effects import (
     ReconcileEffect,
     RecordDispatchAttempt,
     RecordExternalObservation,
+    RetryEffect,
 )
 from tape.operations.ledgers import Ledgers
 from tape.operations.operation import PAGE
@@ -114,6 +115,10 @@ class Effects:
             error_json=text_of(error),
         )  # fmt: skip
         return await self._ledgers.call(outcome, caller)
+
+    async def retry(self, run_id: str, key: str, caller: Caller = PLAIN) -> Effect:
+        """Makes an effect in doubt pending and due again, if it may be repeated; any other stays as it is."""
+        return await self._ledgers.call(RetryEffect(run_id=run_id, idempotency_key=key), caller)
 
     async def find(self, run_id: str, key: str) -> Effect | None:
         return await self._ledgers.call(GetEffect(run_id=run_id, idempotency_key=key))

@@ -1,10 +1,15 @@
 """Gates, as a program waits at them and answers."""
 
+from collections.abc import Sequence
+
 from tape.core.caller import PLAIN, Caller
 from tape.core.codec import JsonValue
 from tape.core.gate import Gate, SignalResult, WaitResult
-from tape.operations.gates import AwaitSignal, GetGate, SendSignal
+from tape.core.page import Page
+from tape.operations.gates import AwaitSignal, GetGate, ListGates, SendSignal
 from tape.operations.ledgers import Ledgers
+from tape.operations.operation import PAGE
+from tape.operations.whole_list import read_all
 from tape.sdk.nouns.body import text_of
 
 
@@ -54,3 +59,11 @@ class Gates:
 
     async def find(self, run_id: str, gate: str) -> Gate | None:
         return await self._ledgers.call(GetGate(run_id=run_id, gate=gate))
+
+    async def listed(self, run_id: str | None = None) -> Sequence[Gate]:
+        """The gates of a run, by name; without a run, those that runs wait at now."""
+        return await read_all(self._ledgers, ListGates(run_id=run_id))
+
+    async def page(self, run_id: str | None = None, *, limit: int = PAGE, cursor: str = "") -> Page[Gate]:
+        """A part of what `listed` returns; the cursor is the `next_cursor` of the page before."""
+        return await self._ledgers.call(ListGates(run_id=run_id, limit=limit, cursor=cursor))

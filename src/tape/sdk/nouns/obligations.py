@@ -12,6 +12,7 @@ from tape.core.page import Page
 from tape.operations.ledgers import Ledgers
 from tape.operations.obligations import (
     ClaimObligation,
+    GetObligation,
     ListObligations,
     ListUnresolvedObligations,
     RecordObligationAttempt,
@@ -48,6 +49,9 @@ class Obligations:
             compensator_ref=compensator_ref, max_attempts=max_attempts, app=self._app,
         )  # fmt: skip
         return await self._ledgers.call(request, caller)
+
+    async def find(self, run_id: str, number: int) -> Obligation | None:
+        return await self._ledgers.call(GetObligation(run_id=run_id, number=number))
 
     async def listed(
         self, run_id: str, *, only_unresolved: bool = False, status: ObligationStatus | None = None

@@ -6,10 +6,13 @@ from datetime import timedelta
 from tape.core.caller import PLAIN, Caller
 from tape.core.claim import WORK_LEASE
 from tape.core.codec import JsonValue
+from tape.core.page import Page
 from tape.core.text import check_name
-from tape.core.timer import Timer, TimerClaim
-from tape.operations.gates import CancelTimer, ClaimTimer, FireTimer, ListDueTimers, SetTimer
+from tape.core.timer import Timer, TimerClaim, TimerStatus
+from tape.operations.gates import CancelTimer, ClaimTimer, FireTimer, GetTimer, ListDueTimers, ListTimers, SetTimer
 from tape.operations.ledgers import Ledgers
+from tape.operations.operation import PAGE
+from tape.operations.whole_list import read_all
 from tape.sdk.nouns.body import text_of
 
 
@@ -40,6 +43,23 @@ class Timers:
     async def cancel(self, run_id: str, timer_id: str, caller: Caller = PLAIN) -> bool:
         """Whether there was a timer to cancel."""
         return await self._ledgers.call(CancelTimer(run_id=run_id, timer_id=timer_id), caller)
+
+    async def find(self, run_id: str, timer_id: str) -> Timer | None:
+        return await self._ledgers.call(GetTimer(run_id=run_id, timer_id=timer_id))
+
+    async def listed(
+        self, run_id: str | None = None, *, status: TimerStatus | None = None, kind: str = ""
+    ) -> Sequence[Timer]:
+        """Timers by run and time, of one run or of all; or those with one status or of one kind."""
+        return await read_all(self._ledgers, ListTimers(run_id=run_id, status=status, kind=kind))
+
+    async def page(
+        self, run_id: str | None = None, *, status: TimerStatus | None = None, kind: str = "", limit: int = PAGE,
+        cursor: str = "",
+    ) -> Page[Timer]:  # fmt: skip
+        """A part of what `listed` returns; the cursor is the `next_cursor` of the page before."""
+        request = ListTimers(run_id=run_id, status=status, kind=kind, limit=limit, cursor=cursor)
+        return await self._ledgers.call(request)
 
     async def due(
         self, limit: int = 200, now_ms: int | None = None, *, kinds: Sequence[str] | None = None
