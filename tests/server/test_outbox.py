@@ -61,6 +61,17 @@ def test_rows_are_listed_page_by_page(server: TapeServer) -> None:
     assert (foreign.status_code, foreign.json()["code"]) == (400, "invalid_cursor")
 
 
+def test_large_rows_come_page_by_page(server: TapeServer, business: BusinessDatabase) -> None:
+    anyio.run(business.publish, *(make_event(n, payload={"n": n, "text": "x" * 900_000}) for n in range(4, 10)))
+    with server.client() as http:
+        first = http.get("/outbox")
+        second = http.get("/outbox", params={"cursor": first.json()["next_cursor"]})
+
+    assert max(len(first.content), len(second.content)) <= 4 << 20 and second.json()["next_cursor"] == ""
+    found = [row["payload"]["n"] for answer in (first, second) for row in answer.json()["rows"]]
+    assert found == [9, 8, 7, 6, 5, 4, 3, 2, 1]
+
+
 def test_a_dead_row_is_pending_again_after_a_replay(server: TapeServer) -> None:
     with server.client() as http:
         (failed,) = http.get("/outbox/failed").json()["rows"]

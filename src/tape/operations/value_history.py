@@ -8,15 +8,19 @@ from tape.operations.ledgers import Ledgers
 from tape.operations.values import GetValue
 
 
-async def history(ledgers: Ledgers, namespace: str, key: str, limit: int) -> list[ValueChange]:
-    """The newest versions up to a limit, oldest first; deletions are versions too."""
-    now = await ledgers.call(GetValue(namespace=namespace, key=key))
+async def history(
+    ledgers: Ledgers, namespace: str, key: str, limit: int, before: int | None = None
+) -> list[ValueChange]:
+    """The newest versions (below one, if it is given) up to a limit, oldest first; deletions are versions too."""
+    newest = (await ledgers.call(GetValue(namespace=namespace, key=key))).version
+    newest = newest if before is None else min(newest, before - 1)
     found: deque[ValueChange] = deque(maxlen=limit)
-    if now.version == 0:
+    if newest <= 0:
         return []
-    async with aclosing(await ledgers.watch(namespace, key, max(now.version - limit, 0))) as watch:
+    async with aclosing(await ledgers.watch(namespace, key, max(newest - limit, 0))) as watch:
         async for change in watch:
-            found.append(change)
-            if change.value.version >= now.version:
+            if change.value.version <= newest:
+                found.append(change)
+            if change.value.version >= newest:
                 break
     return list(found)

@@ -51,9 +51,10 @@ class ValueVersion(Struct, frozen=True, kw_only=True):
 
 
 class ValueVersions(Struct, frozen=True, kw_only=True):
-    """The newest versions in ascending order."""
+    """The newest versions in ascending order; `next_cursor` leads to older ones, and is empty after the oldest."""
 
     versions: list[ValueVersion]
+    next_cursor: str
 
 
 class NewSignal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -107,7 +108,7 @@ class DiffedLedger(Struct, frozen=True, kw_only=True):
 
 
 class RunDiff(Struct, frozen=True, kw_only=True):
-    """Two runs that share entries 1 to `shared`; of `places` later seqs, `differing` differ."""
+    """Two runs that share entries 1 to `shared`; of `places` later seqs, `differing` differ, and the first are here."""
 
     one: Id
     other: Id

@@ -15,6 +15,7 @@ from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
+from tape.server.routes.bounded import fit, fit_beside
 from tape.server.routes.ledger_schemas import (
     DiffedEntry,
     DiffedLedger,
@@ -52,12 +53,13 @@ async def signal_run(request: Request, node: Node) -> Response:
 
 
 async def diff_runs(request: Request, node: Node) -> Response:
-    """The entries, decisions and effects in which two runs differ."""
+    """The first entries, decisions and effects in which two runs differ, as many as an answer carries."""
     one, other = check_run_id(request.values["run_id"]), check_run_id(request.values["other"])
     found = await node.journal.diff(one, other)
     rows: tuple[LedgerRow, ...] = ()
     if node.ledgers is not None:
         rows = compare_actions(await read_actions(node.ledgers, one), await read_actions(node.ledgers, other))
+    entries = fit(_entries(row) for row in found.differing[:MAX_ROWS])
     return Response.json(
         RunDiff(
             one=one,
@@ -65,8 +67,8 @@ async def diff_runs(request: Request, node: Node) -> Response:
             shared=found.shared,
             places=len(found.rows),
             differing=len(found.differing),
-            entries=[_entries(row) for row in found.differing[:MAX_ROWS]],
-            ledgers=[_ledger(row) for row in rows[:MAX_ROWS]],
+            entries=entries,
+            ledgers=fit_beside(map(_ledger, rows[:MAX_ROWS]), entries),
         )
     )
 

@@ -9,11 +9,13 @@ from uuid import UUID
 import anyio
 
 from tape.core.errors import NotFound, TapeError, UsageError, quoted
-from tape.core.page import decode_cursor, encode_cursor
+from tape.core.outbox import OutboxRecord
+from tape.core.page import ANSWER_BYTES, decode_cursor, encode_cursor
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
+from tape.server.routes.bounded import fit, json_size
 from tape.server.routes.outbox_schemas import (
     OutboxDetail,
     OutboxReplay,
@@ -31,6 +33,7 @@ from tape.store.outbox.table import FULL_QUEUE, LAST, OutboxStats, OutboxTable, 
 from tape.telemetry import Meters, log
 
 DEFAULT_LIMIT: Final = 50
+AT_ONCE: Final = 50
 STATUSES: Final = ("pending", "in_flight", "delivered", "failed")
 UPDATE_S: Final = 2.0
 
@@ -117,9 +120,24 @@ async def _listed(request: Request, node: Node, status: str | None) -> Response:
     limit, question = limit_of(request, DEFAULT_LIMIT), f"outbox {status or ''} {filters['event_type']}"
     (before,) = decode_cursor(request.parameter("cursor") or "", int, question=question) or (LAST,)
     async with outbox_table(node) as table:
-        found = await table.listed(RowFilter(**filters), limit + 1, int(before))
-    rest = encode_cursor((found[limit - 1].position,), question) if len(found) > limit else ""
-    return Response.json(OutboxRows(rows=[OutboxRow.of(record) for record in found[:limit]], next_cursor=rest))
+        found = await _found(table, RowFilter(**filters), limit + 1, int(before))
+    rows = fit(OutboxRow.of(record) for record in found[:limit])
+    rest = encode_cursor((found[len(rows) - 1].position,), question) if len(found) > len(rows) else ""
+    return Response.json(OutboxRows(rows=rows, next_cursor=rest))
+
+
+async def _found(table: OutboxTable, which: RowFilter, limit: int, before: int) -> list[OutboxRecord]:
+    """The newest rows, a few at a time, as they may be large; and no more than an answer carries."""
+    found: list[OutboxRecord] = []
+    size = 0
+    while len(found) < limit and size <= ANSWER_BYTES:
+        page = await table.listed(which, min(AT_ONCE, limit - len(found)), before)
+        found += page
+        size += sum(json_size(dict(record.event.payload)) for record in page)
+        if len(page) < AT_ONCE:
+            break
+        before = page[-1].position
+    return found
 
 
 def _event_id(text: str) -> UUID:

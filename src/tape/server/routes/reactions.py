@@ -19,6 +19,7 @@ from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.http.whole_number import whole_number
 from tape.server.node import Node
+from tape.server.routes.bounded import fit
 from tape.server.routes.parameters import CURSOR, LIMIT, MAX_LIMIT, REACTION_ID, limit_of
 from tape.server.routes.schemas import PositiveInt, parse_body
 from tape.server.routes.work_schemas import (
@@ -39,9 +40,9 @@ async def list_reactions(request: Request, node: Node) -> Response:
     question = f"reactions {pattern}"
     (after,) = decode_cursor(request.parameter("cursor") or "", str, question=question) or ("",)
     found = await store_of(node).reactions.listed(pattern, limit + 1, str(after))
-    rest = encode_cursor((found[limit - 1].reaction.reaction_id,), question) if len(found) > limit else ""
     head = await node.journal.head()
-    page = [ReactionDetail.of(record, head) for record in found[:limit]]
+    page = fit(ReactionDetail.of(record, head) for record in found[:limit])
+    rest = encode_cursor((page[-1].reaction_id,), question) if len(found) > len(page) else ""
     return Response.json(Reactions(reactions=page, next_cursor=rest))
 
 

@@ -18,6 +18,7 @@ from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import ResponseSpec, Route, respond_with
 from tape.server.node import Node
+from tape.server.routes.bounded import fit_beside
 from tape.server.routes.parameters import RUN_ID
 from tape.server.routes.run_lists import FILTERS, list_runs
 from tape.server.routes.schemas import (
@@ -94,7 +95,8 @@ async def _ledger(node: Node, run_id: RunId) -> LedgerRun | None:
     if node.ledgers is None or not await is_begun(node.ledgers, run_id):
         return None
     run, unmet = await node.ledgers.call(GetRun(run_id=run_id)), await node.ledgers.obligations.unmet(run_id)
-    return msgspec.convert({**run.summary, "obligations": [each.summary for each in unmet]}, LedgerRun)
+    owed = fit_beside((each.summary for each in unmet), run.summary)
+    return msgspec.convert({**run.summary, "obligations": owed}, LedgerRun)
 
 
 async def _find_cold(node: Node, run_id: RunId) -> RunRecord | None:

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from tape.core.errors import NotFound, NotReady, UsageError, quoted
-from tape.core.page import ANSWER_BYTES, decode_cursor
+from tape.core.page import ANSWER_BYTES, decode_cursor, encode_cursor
 from tape.core.task import Task as TaskRow, TaskId, TaskStatus, rest_of
 from tape.matcher.explain import task_history
 from tape.matcher.explained import entry_fields
@@ -13,6 +13,7 @@ from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
+from tape.server.routes.bounded import fit
 from tape.server.routes.parameters import CURSOR, LIMIT, limit_of
 from tape.server.routes.reactions import check_id, store_of
 from tape.server.routes.schemas import Id, parse_body
@@ -44,8 +45,10 @@ async def list_tasks(request: Request, node: Node) -> Response:
         max_bytes=ANSWER_BYTES,
         is_bare=not _has_payloads(request.parameter("payload")),
     )
-    rest = rest_of(found, limit, ANSWER_BYTES)
-    return Response.json(Tasks(tasks=[Task.of(row) for row in found], next_cursor=rest))
+    tasks = fit(Task.of(row) for row in found)  # JSON in JSON takes more bytes than the store counts
+    is_cut = len(tasks) < len(found)
+    rest = encode_cursor(found[len(tasks) - 1].place) if is_cut else rest_of(found, limit, ANSWER_BYTES)
+    return Response.json(Tasks(tasks=tasks, next_cursor=rest))
 
 
 async def show_task(request: Request, node: Node) -> Response:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from tape.core import codec
 from tape.core.caller import Caller
 from tape.core.errors import NotFound, UsageError, quoted
+from tape.core.page import decode_cursor, encode_cursor
 from tape.core.value import Value
 from tape.operations.value_history import history
 from tape.operations.values import DeleteValue, GetValue, ListValues, WriteValue
@@ -13,6 +14,7 @@ from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
+from tape.server.routes.bounded import fit
 from tape.server.routes.ledger_schemas import KnownValue, KnownValues, Name, NewValue, ValueVersion, ValueVersions
 from tape.server.routes.ledgers import ledgers_of
 from tape.server.routes.parameters import CURSOR, IDEMPOTENCY_KEY, LIMIT, MAX_LIMIT, TRACEPARENT, limit_of
@@ -62,12 +64,18 @@ async def list_values(request: Request, node: Node) -> Response:
 
 
 async def value_history(request: Request, node: Node) -> Response:
-    """The newest versions in ascending order, each with the version before it."""
-    changes = await history(ledgers_of(node), **_names(request), limit=limit_of(request, DEFAULT_LIMIT))
-    if not changes:
+    """The newest versions in ascending order, each with the version before it; the cursor leads to older ones."""
+    names, limit = _names(request), limit_of(request, DEFAULT_LIMIT)
+    question = f"history {names['namespace']}/{names['key']}"
+    (before,) = decode_cursor(request.parameter("cursor") or "", int, question=question) or (None,)
+    changes = await history(ledgers_of(node), **names, limit=limit, before=None if before is None else int(before))
+    if not changes and before is None:
         raise NotFound("there never was such a value")
-    versions = [ValueVersion(**_fields(each.value), prev_version=each.prev_version) for each in changes]
-    return Response.json(ValueVersions(versions=versions))
+    found = (ValueVersion(**_fields(each.value), prev_version=each.prev_version) for each in reversed(changes))
+    versions = fit(found)[::-1]
+    oldest = versions[0].version if versions else 1
+    rest = encode_cursor((oldest,), question) if oldest > 1 else ""
+    return Response.json(ValueVersions(versions=versions, next_cursor=rest))
 
 
 def _names(request: Request) -> dict[str, str]:
@@ -147,6 +155,6 @@ ROUTES: Final = (
     Route(
         method="GET", path="/values/{namespace}/{key}/history", name="valueHistory",
         summary="The newest versions in ascending order", handler=respond_with(value_history),
-        parameters=(*_VALUE, LIMIT), response=ResponseSpec(schema=ValueVersions), problems=(400, 404, 410, 503),
+        parameters=(*_VALUE, LIMIT, CURSOR), response=ResponseSpec(schema=ValueVersions), problems=(400, 404, 410, 503),
     ),
 )  # fmt: skip
