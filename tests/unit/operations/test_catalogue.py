@@ -4,19 +4,20 @@ from dataclasses import fields
 from functools import partial
 from operator import attrgetter
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_origin
 
 import msgspec
 import pytest
 
 from tape.core.errors import UsageError
+from tape.core.page import Page
 from tape.operations.catalogue import OPERATIONS
 from tape.operations.effects import ListEffectsToDispatch
 from tape.operations.fields import MEANINGS
 from tape.operations.gates import ListDueTimers, SendSignal
 from tape.operations.handlers import handlers_of
 from tape.operations.obligations import ListUnresolvedObligations
-from tape.operations.operation import Access, Operation, Repeat
+from tape.operations.operation import Access, Operation, PageRequest, Repeat, Shape
 from tape.operations.runs import FindNewestRun, ListRunsToRecover
 from tape.operations.surfaces import surfaces_of
 from tape.runs.budgets import Budgets
@@ -63,6 +64,13 @@ def test_an_operation_says_what_it_does_and_what_it_returns(operation: Operation
     assert operation.summary.endswith((".", ";")) and operation.result is not None
     kind: Any = operation.request
     assert all(each.kw_only for each in fields(kind)) and kind.__dataclass_params__.frozen
+
+
+@by_name
+def test_a_list_in_pages_takes_a_cursor_and_returns_the_next(operation: Operation) -> None:
+    is_page = issubclass(operation.request, PageRequest)
+
+    assert is_page == (operation.shape is Shape.PAGE) == (get_origin(operation.result) is Page)
 
 
 @by_name
