@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         TapeError,
         TooLarge,
         Unavailable,
+        Unsupported,
         UsageError,
         VersionConflict,
     )
@@ -82,6 +83,7 @@ _HOMES = {
         "TapeError",
         "TooLarge",
         "Unavailable",
+        "Unsupported",
         "UsageError",
         "VersionConflict",
     ),
@@ -154,6 +156,7 @@ __all__ = [
     "TooLarge",
     "Trace",
     "Unavailable",
+    "Unsupported",
     "UsageError",
     "VersionConflict",
     "aconnect",

@@ -2,7 +2,7 @@
 
 TapeError
 ├── UsageError (ValueError)      the call is wrong: change it
-│   ├── InvalidCursor · InvalidMaxQueued · JsonLimit · MissingStore · ReservedSubject
+│   ├── InvalidCursor · InvalidMaxQueued · JsonLimit · MissingStore · ReservedSubject · Unsupported
 ├── NotFound                     there is no such thing
 │   └── RunNotFound (RuntimeError)
 ├── Conflict                     another caller was first: read again and decide again
@@ -95,6 +95,24 @@ class ReservedSubject(UsageError):
 
     def __str__(self) -> str:
         return f"subject {self.subject!r} is reserved; under /tape/ use /tape/event/** without /tape/event/appended/**"
+
+
+class Unsupported(UsageError):
+    """An operation, or a field of its request, that the server's version does not know."""
+
+    http_status = 501
+    grpc_status = "UNIMPLEMENTED"
+
+    def __init__(self, operation: str, field: str = "", version: str = "") -> None:
+        super().__init__(operation, field, version)
+        self.operation = operation
+        self.field = field
+        self.version = version
+
+    def __str__(self) -> str:
+        what = f"the field {self.field} of {self.operation}" if self.field else self.operation
+        server = f"of version {self.version}" if self.version else "of an older version"
+        return f"the server {server} does not know {what}; update the server, or do without it"
 
 
 class NotFound(TapeError):

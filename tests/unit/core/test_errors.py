@@ -18,6 +18,8 @@ EXAMPLES: list[TapeError] = [
     errors.JsonLimit("no"),
     errors.MissingStore("in the file 'nope.db'"),
     errors.ReservedSubject("/tape/run/x"),
+    errors.Unsupported("CompactRun", "", "1.2"),
+    errors.Unsupported("RecordDecision", "fence"),
     errors.NotFound("no"),
     errors.RunNotFound(R1),
     errors.Conflict("no"),

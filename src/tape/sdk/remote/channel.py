@@ -2,17 +2,21 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
 import grpc
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import Message
+from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest, ServerReflectionResponse
 
 from tape import telemetry
 from tape.core.caller import PLAIN, Caller
 from tape.core.causation import current_cause
-from tape.core.errors import Unavailable, UsageError, quoted
+from tape.core.errors import Unavailable, Unsupported, UsageError, quoted
+from tape.sdk.remote.known import ServerKnowledge
 from tape.sdk.remote.refusals import raised_from
 from tape.wire import fork_guard, tape_pb2 as pb, traceparent
 
@@ -24,6 +28,7 @@ MOMENT_S: Final = 0.5
 MAX_ANSWER: Final = 256 << 20
 SERVICE: Final = pb.DESCRIPTOR.services_by_name["Tape"]
 PATH: Final = f"/{SERVICE.full_name}/"
+REFLECTION: Final = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 _RETRIES: Final = {
     "methodConfig": [
         {
@@ -61,6 +66,7 @@ class Channel:
     def __init__(self, url: str) -> None:
         fork_guard.grpc_use.begin()
         self._url = url
+        self._known: ServerKnowledge | None = None
         self._channel: Any = grpc.aio.insecure_channel(_target(url), options=OPTIONS)
 
     async def __aenter__(self) -> Self:
@@ -82,6 +88,9 @@ class Channel:
 
     async def call(self, name: str, request: Message, answer: type[M], caller: Caller = PLAIN) -> M:
         """The answer; it is waited for until the deadline of the caller's scope, or for half a minute."""
+        return await self._send(name, await self._fitting(name, request), answer, caller)
+
+    async def _send(self, name: str, request: Message, answer: type[M], caller: Caller = PLAIN) -> M:
         method = self._channel.unary_unary(PATH + name, type(request).SerializeToString, answer.FromString)
         call = method(request, timeout=_time_left(), metadata=_metadata(caller), wait_for_ready=True)
         await _ended(call)
@@ -91,8 +100,38 @@ class Channel:
             raise raised_from(error) from None
         return response
 
+    async def _fitting(self, name: str, request: Message) -> Message:
+        """The request as this server knows it; before it is refused, the server is asked again, as it may be new."""
+        if self._known is not None:
+            with suppress(Unsupported):
+                return self._known.fit(name, request)
+        self._known = await self._ask()
+        return self._known.fit(name, request)
+
+    async def _ask(self) -> ServerKnowledge:
+        try:
+            answer = await self._send("GetCapabilities", pb.GetCapabilitiesRequest(), pb.GetCapabilitiesResponse)
+        except Unsupported:
+            return await self._reflected()
+        return ServerKnowledge.of_answer(answer)
+
+    async def _reflected(self) -> ServerKnowledge:
+        """What a server knows that is older than GetCapabilities."""
+        method = self._channel.stream_stream(
+            REFLECTION, ServerReflectionRequest.SerializeToString, ServerReflectionResponse.FromString
+        )
+        asked = ServerReflectionRequest(file_containing_symbol=SERVICE.full_name)
+        try:
+            async for answer in method(iter([asked]), timeout=_time_left()):
+                (file,) = answer.file_descriptor_response.file_descriptor_proto
+                return ServerKnowledge.of_file(FileDescriptorProto.FromString(file))
+        except (grpc.aio.AioRpcError, ValueError):
+            return ServerKnowledge()
+        return ServerKnowledge()
+
     async def stream(self, name: str, request: Message, answer: type[M]) -> Any:
         """A stream that the server has opened: what happens from now on is in it."""
+        request = await self._fitting(name, request)
         method = self._channel.unary_stream(PATH + name, type(request).SerializeToString, answer.FromString)
         call = method(request, wait_for_ready=True)
         try:

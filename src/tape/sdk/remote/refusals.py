@@ -8,7 +8,7 @@ from google.protobuf.struct_pb2 import Struct
 from google.rpc.error_details_pb2 import ErrorInfo
 from google.rpc.status_pb2 import Status
 
-from tape.core.errors import LimitReached, TapeError, TooLarge, Unavailable, UsageError
+from tape.core.errors import LimitReached, TapeError, TooLarge, Unavailable, Unsupported, UsageError
 from tape.sdk.problems import raised
 
 DETAILS: Final = "grpc-status-details-bin"
@@ -50,8 +50,10 @@ def _of_transport(status: Any, details: str) -> TapeError:
     match status:
         case codes.RESOURCE_EXHAUSTED:
             return TooLarge(details) if TOO_LARGE in details else LimitReached(details)
-        case codes.INVALID_ARGUMENT | codes.UNIMPLEMENTED:
+        case codes.INVALID_ARGUMENT:
             return UsageError(details)
+        case codes.UNIMPLEMENTED:
+            return Unsupported("this operation")
         case codes.DEADLINE_EXCEEDED:
             return Unavailable("the server has not answered in time", "unknown")
         case codes.UNAVAILABLE | codes.CANCELLED:

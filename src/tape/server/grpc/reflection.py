@@ -16,9 +16,9 @@ V1ALPHA: Final = reflection.SERVICE_NAME
 V1: Final = V1ALPHA.replace("v1alpha", "v1")
 
 
-def handlers(services: Sequence[str]) -> tuple[Any, ...]:
-    """What gRPC calls for reflection; both versions have the same messages on the wire."""
-    servicer = reflection.aio.ReflectionServicer((*services, V1, V1ALPHA), pool=_pool())
+def handlers(services: Sequence[str], proto: bytes = tape_pb2.DESCRIPTOR.serialized_pb) -> tuple[Any, ...]:
+    """What gRPC calls for reflection; both versions have the same messages on the wire. `proto` is tape.proto."""
+    servicer = reflection.aio.ReflectionServicer((*services, V1, V1ALPHA), pool=_pool(proto))
     method = grpc.stream_stream_rpc_method_handler(
         servicer.ServerReflectionInfo,
         request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,
@@ -28,10 +28,10 @@ def handlers(services: Sequence[str]) -> tuple[Any, ...]:
     return tuple(grpc.method_handlers_generic_handler(name, {"ServerReflectionInfo": method}) for name in names)
 
 
-def _pool() -> DescriptorPool:
+def _pool(proto: bytes) -> DescriptorPool:
     pool = DescriptorPool()
-    for file in (tape_pb2.DESCRIPTOR, health_pb2.DESCRIPTOR, reflection_pb2.DESCRIPTOR):
-        pool.AddSerializedFile(file.serialized_pb)
+    for file in (proto, health_pb2.DESCRIPTOR.serialized_pb, reflection_pb2.DESCRIPTOR.serialized_pb):
+        pool.AddSerializedFile(file)
     pool.Add(_v1())
     return pool
 

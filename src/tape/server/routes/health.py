@@ -1,6 +1,5 @@
 """`/health`, `/ready` and `/capabilities`."""
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 import anyio
@@ -8,6 +7,8 @@ import anyio
 from tape.core import codec, flow, sequence
 from tape.core.errors import TapeError
 from tape.core.ids import GlobalSeq
+from tape.operations.catalogue import OPERATIONS
+from tape.operations.surfaces import flat_fields
 from tape.server.http.body import MAX_BODY
 from tape.server.http.errors import ServerUnavailable
 from tape.server.http.request import Request
@@ -15,6 +16,7 @@ from tape.server.http.response import Response
 from tape.server.http.route import ResponseSpec, Route, respond_with
 from tape.server.node import Node
 from tape.server.routes.schemas import Capabilities, Health, Readiness
+from tape.server.version import server_version
 
 READY_S: Final = 2.0
 FEATURES: Final = (
@@ -43,8 +45,12 @@ async def ready(request: Request, node: Node) -> Response:
 
 
 async def capabilities(request: Request, node: Node) -> Response:
-    features = dict.fromkeys(FEATURES, True)
-    return Response.json(Capabilities(features=features, limits=LIMITS, epoch=node.journal.epoch, version=_version()))
+    return Response.json(
+        Capabilities(
+            features=dict.fromkeys(FEATURES, True), limits=LIMITS, epoch=node.journal.epoch, version=server_version(),
+            operations={each.name: [field.name for field in flat_fields(each.request)] for each in OPERATIONS},
+        )
+    )  # fmt: skip
 
 
 async def _head(node: Node) -> GlobalSeq:
@@ -54,13 +60,6 @@ async def _head(node: Node) -> GlobalSeq:
     except TapeError as error:
         raise ServerUnavailable("the store does not answer") from error
     raise ServerUnavailable(f"the store has not answered within {READY_S:g} s")
-
-
-def _version() -> str:
-    try:
-        return version("tape-bus")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 ROUTES: Final = (

@@ -187,12 +187,13 @@ class Readiness(Struct, frozen=True, kw_only=True):
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):
-    """The features and limits of the server."""
+    """The features and limits of the server, and its operations with the fields of their requests."""
 
     features: dict[str, bool]
     limits: dict[str, int]
     epoch: Count
     version: str
+    operations: dict[str, list[str]]
 
 
 class BrokerCounters(Struct, frozen=True, kw_only=True):
