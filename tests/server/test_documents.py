@@ -117,6 +117,26 @@ def test_the_document_has_every_path_of_the_surface(lasting: httpx.Client) -> No
     assert set(paths) >= {"/runs/{run_id}/close", "/runs/{run_id}/events", "/session/{run_id}/events"}
 
 
+def test_every_operation_has_a_tag_its_problems_and_an_example_that_fits(lasting: httpx.Client) -> None:
+    document = lasting.get("/openapi.json").json()
+    tags = {tag["name"] for tag in document["tags"]}
+
+    for operation in (each for item in document["paths"].values() for each in item.values()):
+        assert set(operation["tags"]) <= tags and "400" in operation["responses"]
+        if body := operation.get("requestBody"):
+            content = body["content"]["application/json"]
+            jsonschema_rs.validate({**content["schema"], "components": document["components"]}, content["example"])
+        for parameter in (each for each in operation.get("parameters", ()) if each["in"] == "path"):
+            jsonschema_rs.validate(parameter["schema"], parameter["example"])
+
+
+def test_a_problem_of_the_document_names_its_codes(lasting: httpx.Client) -> None:
+    responses = lasting.get("/openapi.json").json()["components"]["responses"]
+
+    assert "expected_seq_conflict" in responses["Problem409"]["description"]
+    assert responses["Problem404"]["content"]["application/problem+json"]["example"]["code"] == "not_found"
+
+
 def test_every_frame_of_a_stream_is_in_the_document(lasting: httpx.Client, run_id: str) -> None:
     document = lasting.get("/asyncapi.json").json()
     lasting.post("/runs", json={"run_id": run_id})
@@ -167,6 +187,7 @@ def test_capabilities_name_what_a_client_may_ask_for(lasting: httpx.Client) -> N
 
     assert all(answer["features"][name] for name in ("session_events", "slow_client_warning", "typed_event_schema"))
     assert answer["limits"]["max_max_queued"] == 2048
+    assert "response_json" in answer["operations"]["effect.complete"]
 
 
 @pytest.mark.parametrize("path", ["/health", "/ready"])

@@ -42,6 +42,10 @@ def quoted(value: object) -> str:
     return ascii(value) if is_small else type(value).__name__
 
 
+def code_of(error: type) -> str:
+    return _WORD_START.sub("_", error.__name__).lower()
+
+
 class TapeError(Exception):
     """Every error that Tape raises on purpose."""
 
@@ -52,7 +56,7 @@ class TapeError(Exception):
     @property
     def code(self) -> str:
         """The class name in snake_case, as it stands in problem+json."""
-        return _WORD_START.sub("_", type(self).__name__).lower()
+        return code_of(type(self))
 
 
 class UsageError(TapeError, ValueError):

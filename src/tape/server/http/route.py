@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from tape.server.http.request import Request, Send
 from tape.server.http.response import Response
@@ -10,6 +10,9 @@ from tape.server.node import Node
 
 Handler: TypeAlias = Callable[[Request, Node, Send], Awaitable[None]]
 Method: TypeAlias = Literal["GET", "POST", "PUT", "DELETE"]
+ABOUT_SERVER: Final = frozenset(
+    {"health", "ready", "capabilities", "metrics", "operations", "openapi.json", "asyncapi.json"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +37,10 @@ class ResponseSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One operation; `problems` are the error statuses it may return."""
+    """One operation; `problems` are the error statuses it may return, `example` is one of its body.
+
+    The documents list it under its `tag`, or else under the first segment of its path.
+    """
 
     method: Method
     path: str
@@ -47,6 +53,13 @@ class Route:
     is_body_required: bool = True
     problems: tuple[int, ...] = ()
     is_stream: bool = False
+    tag: str = ""
+    example: Any = None
+
+    @property
+    def tags(self) -> list[str]:
+        first = self.path.split("/")[1]
+        return [self.tag or ("server" if first in ABOUT_SERVER else first)]
 
 
 def respond_with(handler: Callable[[Request, Node], Awaitable[Response]]) -> Handler:

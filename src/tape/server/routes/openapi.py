@@ -8,12 +8,15 @@ from typing import Any, Final
 
 import msgspec
 
-from tape.server.http.problem import CONTENT_TYPE
+from tape.core import errors
+from tape.server.http import errors as http_errors
+from tape.server.http.problem import CONTENT_TYPE, Problem
 from tape.server.http.route import Parameter, ResponseSpec, Route
+from tape.server.routes.examples import IN_PATHS, body_example
 from tape.server.routes.schemas import ProblemDetails
 
 REFERENCE: Final = "#/components/schemas/{name}"
-ALWAYS: Final = (403, 405, 408, 414, 421, 431, 500)
+ALWAYS: Final = (400, 403, 405, 408, 414, 421, 431, 500)
 
 Document = dict[str, Any]
 
@@ -29,36 +32,39 @@ def document(routes: Sequence[Route]) -> Document:
     return {
         "openapi": "3.1.0",
         "info": {"title": "Tape", "version": version("tape-bus"), "description": "A log-first event bus."},
+        "tags": [{"name": tag} for tag in sorted({tag for route in routes for tag in route.tags})],
         "paths": paths,
-        "components": {"schemas": components, "responses": {"Problem": _problem_response()}},
+        "components": {"schemas": components, "responses": _problem_responses(routes)},
     }
 
 
 def _operation(route: Route, known: Mapping[str, Any]) -> Document:
-    operation: Document = {"operationId": route.name, "summary": route.summary}
+    operation: Document = {"operationId": route.name, "summary": route.summary, "tags": route.tags}
     if route.parameters:
         operation["parameters"] = [_parameter(parameter, known) for parameter in route.parameters]
     if route.body is not None:
-        content = {"application/json": {"schema": known[_key(route.body)]}}
+        content = {"application/json": {"schema": known[_key(route.body)], **body_example(route)}}
         operation["requestBody"] = {"required": route.is_body_required, "content": content}
     operation["responses"] = _responses(route, known)
     return operation
 
 
 def _parameter(parameter: Parameter, known: Mapping[str, Any]) -> Document:
+    has_example = parameter.location == "path" and parameter.name in IN_PATHS
     return {
         "name": parameter.name,
         "in": parameter.location,
         "required": parameter.location == "path",
         "description": parameter.description,
         "schema": known[_key(parameter.schema)],
+        **({"example": IN_PATHS[parameter.name]} if has_example else {}),
     }
 
 
 def _responses(route: Route, known: Mapping[str, Any]) -> Document:
     response = route.response
     good = {"description": HTTPStatus(response.status).phrase, "content": _content(response, known)}
-    bad = {str(status): {"$ref": "#/components/responses/Problem"} for status in sorted({*route.problems, *ALWAYS})}
+    bad = {str(status): {"$ref": f"#/components/responses/Problem{status}"} for status in _statuses(route)}
     return {str(response.status): good, **bad}
 
 
@@ -70,9 +76,33 @@ def _content(response: ResponseSpec, known: Mapping[str, Any]) -> Document:
     return content
 
 
-def _problem_response() -> Document:
-    schema = {"$ref": REFERENCE.format(name="ProblemDetails")}
-    return {"description": "A problem, by RFC 9457", "content": {CONTENT_TYPE: {"schema": schema}}}
+def _statuses(route: Route) -> list[int]:
+    return sorted({*route.problems, *ALWAYS})
+
+
+def _problem_responses(routes: Sequence[Route]) -> Document:
+    """A problem for each status, with the codes that it may have."""
+    codes = _codes()
+    return {f"Problem{status}": _problem(status, codes[status]) for status in sorted({*chain(*map(_statuses, routes))})}
+
+
+def _problem(status: int, codes: Sequence[str]) -> Document:
+    phrase, example = HTTPStatus(status).phrase, Problem(status=status, code=codes[0], detail="…", trace_id="0" * 32)
+    content = {
+        "schema": {"$ref": REFERENCE.format(name="ProblemDetails")},
+        "example": msgspec.json.decode(example.body()),
+    }
+    return {"description": f"{phrase}; its code is {' or '.join(codes)}", "content": {CONTENT_TYPE: content}}
+
+
+def _codes() -> Mapping[int, list[str]]:
+    """The codes of problems by status, in alphabetical order."""
+    found: dict[int, set[str]] = {500: {"internal"}}
+    kinds = {kind for module in (errors, http_errors) for kind in vars(module).values() if isinstance(kind, type)}
+    for kind in kinds:
+        if issubclass(kind, errors.TapeError):
+            found.setdefault(kind.http_status, set()).add(errors.code_of(kind))
+    return {status: sorted(codes) for status, codes in found.items()}
 
 
 def _schemas(route: Route) -> list[Any]:

@@ -13,14 +13,14 @@ from tape.core.errors import NotFound, quoted
 from tape.operations.catalogue import OPERATIONS
 from tape.operations.fields import MEANINGS
 from tape.operations.operation import Access, Operation
-from tape.operations.surfaces import HttpRoute, key_fields, row_of, surfaces_of
+from tape.operations.surfaces import PLURALS, HttpRoute, key_fields, row_of, surfaces_of
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
 from tape.server.routes.parameters import TRACEPARENT
 from tape.server.routes.schemas import parse_body
-from tape.wire.operation_json import read_text, request_of, request_type, result_type, write_result
+from tape.wire.operation_json import example_of, read_text, request_of, request_type, result_type, write_result
 
 READ_PROBLEMS: Final = (400, 404, 503)
 WRITE_PROBLEMS: Final = (400, 404, 409, 413, 415, 429, 503)
@@ -93,7 +93,15 @@ def _route(operation: Operation, http: HttpRoute) -> Route:
         is_body_required=any(each.required for each in msgspec.structs.fields(body)),
         response=ResponseSpec(schema=result_type(operation)),
         problems=READ_PROBLEMS if is_read else WRITE_PROBLEMS,
+        tag=PLURALS.get(operation.noun, f"{operation.noun}s"),
+        example=_example(operation),
     )
+
+
+def _example(operation: Operation) -> dict[str, Any]:
+    """An example of the body: what is required and not in the path."""
+    keys = key_fields(operation)
+    return {name: value for name, value in example_of(operation).items() if name not in keys}
 
 
 def _path(operation: Operation) -> list[Parameter]:

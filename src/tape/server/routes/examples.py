@@ -1,0 +1,44 @@
+"""Examples in the OpenAPI document: of parameters in paths by name, and of bodies by the type of the body."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from tape.operations.fields import EXAMPLES
+from tape.server.http.route import Route
+from tape.server.routes.lake_schemas import LakeQuery
+from tape.server.routes.ledger_schemas import NewSignal, NewValue
+from tape.server.routes.outbox_schemas import OutboxReplay
+from tape.server.routes.schemas import NewEvent, NewFork, NewRun
+from tape.server.routes.searches import NewSearch
+from tape.server.routes.work_schemas import NewReaction, Pause, ReactionDefinition, Replay
+
+IN_PATHS: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        **EXAMPLES, "event_id": "5f0c7f2e-1f0a-4b6e-9a53-0d9a3e0c2b11", "global_seq": 1, "name": "runs",
+        "other": "order-2", "reaction_id": "on-order", "task_id": "task-1",
+    }
+)  # fmt: skip
+_REACTION: Final = {"subject_pattern": "/tape/event/message/*"}
+BODIES: Final[Mapping[Any, Any]] = MappingProxyType(
+    {
+        NewRun: {"run_id": "order-1", "label": "the first order"},
+        NewEvent | list[NewEvent]: [{"type": "paid", "payload": {"amount": 7}}],
+        NewFork: {"parent_run_id": "order-1", "at_seq": 1},
+        NewValue: {"value": 1.08},
+        NewSignal: {"resolution": {"approved": True}},
+        ReactionDefinition: _REACTION,
+        NewReaction: {"reaction_id": "on-order", **_REACTION},
+        Pause: {"reason": "the handler is being repaired"},
+        Replay: {"reaction_id": "on-order"},
+        NewSearch: {"after": 0},
+        OutboxReplay: {"event_type": "order.paid"},
+        LakeQuery: {"sql": "VALUES (1)"},
+    }
+)
+
+
+def body_example(route: Route) -> dict[str, Any]:
+    """The example of a route's body, if there is one."""
+    example = BODIES.get(route.body) if route.example is None else route.example
+    return {} if example is None else {"example": example}
