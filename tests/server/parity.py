@@ -14,7 +14,7 @@ from tape.core.errors import NotFound
 from tape.core.run_state import Invocation
 from tape.operations.catalogue import OPERATIONS
 from tape.operations.operation import Operation
-from tape.operations.surfaces import key_fields, surfaces_of
+from tape.operations.surfaces import ALL_RUNS, key_fields, surfaces_of
 from tape.wire.operation_json import read_text, request_of, result_type, write_result
 
 Fields = Mapping[str, Any]
@@ -219,7 +219,7 @@ def _is_time(name: str) -> bool:
 def _sent(client: httpx.Client, operation: Operation, fields: Fields) -> Answer:
     http, own = surfaces_of(operation).http, HTTP.get(operation.name)
     assert http is not None
-    keys = {name: quote(str(fields[name]), safe="") for name in key_fields(operation)}
+    keys = {name: quote(str(fields.get(name, ALL_RUNS)), safe="") for name in key_fields(operation)}
     if operation.name == "gate.send":
         keys["run_id"] = fields["run_id"]
     others = {name: value for name, value in fields.items() if name not in keys}
@@ -249,7 +249,7 @@ def _printed(operation: Operation, fields: Fields, url: str, capsys: pytest.Capt
 
 
 def _arguments(operation: Operation, fields: Fields) -> Iterator[str]:
-    yield from (str(fields[name]) for name in key_fields(operation))
+    yield from (str(fields[name]) for name in key_fields(operation) if name in fields)
     for name, value in fields.items():
         if name not in key_fields(operation):
             yield from _option(f"--{name.replace('_', '-')}", value)

@@ -19,7 +19,7 @@ from tape.core.errors import NotFound
 from tape.operations.catalogue import OPERATIONS
 from tape.operations.fields import MEANINGS
 from tape.operations.operation import Operation
-from tape.operations.surfaces import key_fields, row_of, surfaces_of
+from tape.operations.surfaces import key_fields, may_be_all_runs, row_of, surfaces_of
 from tape.wire.operation_json import example_of, read_text, request_of, request_type, write_result
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ def _parameters(operation: Operation) -> Iterator[click.Parameter]:
     keys = key_fields(operation)
     fields = {each.name: each for each in msgspec.structs.fields(request_type(operation))}
     for name in keys:
-        yield click.Argument([name], metavar=name.removesuffix("_id").upper())
+        word, is_needed = name.removesuffix("_id").upper(), name != "run_id" or not may_be_all_runs(operation)
+        yield click.Argument([name], metavar=word if is_needed else f"[{word}]", required=is_needed)
     for name, field in fields.items():
         if name not in keys:
             yield _option(name, field.type, is_required=field.required)

@@ -18,6 +18,7 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )  # fmt: skip
 PLURALS: Final = {"budget": "budget"}  # a run has one
+ALL_RUNS: Final = "-"  # in a path, in place of a run
 SHORT_VERBS: Final = {"list": "ls", "get": "show"}
 
 
@@ -90,10 +91,16 @@ def row_of(operation: Operation) -> dict[str, Any]:
 
 def key_fields(operation: Operation) -> tuple[str, ...]:
     """The fields that name what the operation is about, in the order of a path; the others are its body."""
-    required = {each.name for each in flat_fields(operation.request) if is_required(each)}
+    known = {each.name: each for each in flat_fields(operation.request)}
     keys = KEYS.get(operation.noun, ())
     named = ("run_id", *keys) if operation.noun in OF_RUNS else keys
-    return tuple(name for name in named if name in required)
+    found = tuple(name for name in named if name in known and is_required(known[name]))
+    return ("run_id", *found) if may_be_all_runs(operation) else found
+
+
+def may_be_all_runs(operation: Operation) -> bool:
+    """Whether the operation is about one run or, without one, about all."""
+    return any(each.name == "run_id" and each.default is None for each in flat_fields(operation.request))
 
 
 def flat_fields(kind: Any) -> tuple[Field[Any], ...]:
@@ -113,7 +120,7 @@ def _route(operation: Operation) -> HttpRoute:
     keys = key_fields(operation)
     parts = [] if operation.noun == "run" else [PLURALS.get(operation.noun, f"{operation.noun}s")]
     if operation.noun in OF_RUNS:
-        parts = ["runs", "{run_id}" if "run_id" in keys else "-", *parts]
+        parts = ["runs", "{run_id}" if "run_id" in keys else ALL_RUNS, *parts]
     parts += [f"{{{name}}}" for name in keys if name != "run_id"]
     if operation.verb not in SHORT_VERBS and not _creates(operation, keys):
         parts.append(operation.verb)

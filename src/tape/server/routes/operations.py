@@ -3,17 +3,18 @@
 from collections.abc import Iterable, Iterator
 from functools import partial
 from types import NoneType, UnionType
-from typing import Any, Final, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 import msgspec
-from msgspec import Struct, UnsetType
+from msgspec import Meta, Struct, UnsetType
 
 from tape.core.caller import Caller
 from tape.core.errors import NotFound, quoted
+from tape.core.ids import ID_GRAMMAR
 from tape.operations.catalogue import OPERATIONS
 from tape.operations.fields import MEANINGS
 from tape.operations.operation import Access, Operation
-from tape.operations.surfaces import PLURALS, HttpRoute, key_fields, row_of, surfaces_of
+from tape.operations.surfaces import ALL_RUNS, PLURALS, HttpRoute, key_fields, may_be_all_runs, row_of, surfaces_of
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
@@ -24,6 +25,9 @@ from tape.wire.operation_json import example_of, read_text, request_of, request_
 
 READ_PROBLEMS: Final = (400, 404, 503)
 WRITE_PROBLEMS: Final = (400, 404, 409, 413, 415, 429, 503)
+
+
+RunOrAll = Annotated[str, Meta(pattern=f"^({ALL_RUNS}|{ID_GRAMMAR})$", description="a run, or - for all runs")]
 
 
 class OperationRow(Struct, frozen=True, kw_only=True):
@@ -55,7 +59,8 @@ def derived(others: Iterable[Route]) -> list[Route]:
 
 async def call_operation(operation: Operation, request: Request, node: Node) -> Response:
     """Runs an operation with the fields of the path, and of the query or the body."""
-    given = {**read_text(operation, request.values), **await _fields(operation, request)}
+    named = {name: text for name, text in request.values.items() if text != ALL_RUNS or not may_be_all_runs(operation)}
+    given = {**read_text(operation, named), **await _fields(operation, request)}
     result = await node.operations.call(request_of(operation, given), Caller(trace=request.trace))
     found = write_result(operation, result)
     if found is None:
@@ -106,6 +111,8 @@ def _example(operation: Operation) -> dict[str, Any]:
 
 def _path(operation: Operation) -> list[Parameter]:
     types = {each.name: each.type for each in msgspec.structs.fields(request_type(operation))}
+    if may_be_all_runs(operation):
+        types["run_id"] = RunOrAll
     return [_parameter(name, "path", types[name]) for name in key_fields(operation)]
 
 
