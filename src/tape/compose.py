@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tape.core.reaction import Reaction
     from tape.core.run_state import RunState
     from tape.matcher.dispatcher import WorkerConfig
+    from tape.operations.ledgers import OperationCalls
     from tape.outbox.forwarder import Destination
     from tape.runs.ledgers import Ledgers
     from tape.sdk.durable.agent_job import Function
@@ -154,6 +155,29 @@ async def aconnect(url: str | None = None, *, must_exist: bool = False) -> Async
         ledgers = ledgers_of(backend.store, backend.journal)
         await ledgers.check()
         yield AsyncNode(ledgers, settings.app)
+
+
+@asynccontextmanager
+async def open_operations(
+    url: str, *, unsafe_durability: bool = False, must_exist: bool = False
+) -> AsyncIterator["OperationCalls"]:
+    """What runs operations: of a store, with or without ledgers, or of the server at tape://host:port."""
+    from tape.operations.handlers import Handlers
+    from tape.runs.journal_runs import JournalRuns
+    from tape.runs.run_events import RunEvents
+
+    if _is_far(url):
+        from tape.sdk.remote.node import reached_ledgers
+
+        async with reached_ledgers(url) as far:
+            yield far
+        return
+    opened = open_store(url, unsafe_durability=unsafe_durability, must_exist=must_exist)
+    async with opened as store, run_journal(store) as journal:
+        if urlsplit(url).scheme in ("redis", "rediss"):
+            yield Handlers(JournalRuns(journal, store.runs, None), RunEvents(journal, store.runs))
+        else:
+            yield ledgers_of(store, journal)
 
 
 def ledgers_of(store: Store, journal: Journal) -> "Ledgers":

@@ -16,8 +16,11 @@ from tape.bus.tail import ENTRIES
 from tape.compose import lake_behind, ledgers_of, need, open_store, run_journal
 from tape.core.background import background
 from tape.core.ports import Store
+from tape.operations.handlers import Handlers
 from tape.runs.forks import open_forks
+from tape.runs.journal_runs import JournalRuns
 from tape.runs.producers import Producers
+from tape.runs.run_events import RunEvents
 from tape.server.http.address import Address
 from tape.settings import Settings
 from tape.telemetry import Meters
@@ -26,10 +29,10 @@ from tape.work.outages import open_when_available
 if TYPE_CHECKING:
     from tape.core.lake import LakeQueries
     from tape.core.search import Searches
+    from tape.runs.cold_runs import ColdRuns
     from tape.runs.ledgers import Ledgers
     from tape.server.grpc.door import Door
-    from tape.server.node import ColdRuns, OpenOutbox
-    from tape.server.sse.subscribers import Subscribers
+    from tape.server.node import Node, OpenOutbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,22 +87,23 @@ async def serve(service: Service, on_ready: Callable[[Address, Address | None], 
         open_when_available(make, "serve") as store,
         run_journal(store, tail_entries, cold) as journal,
         _matching(store, journal, service.has_reactions),
-        nullcontext(ledgers_of(store, journal)) as ledgers,
-        open_forks(
-            journal, service.producers, meters.published.add, ledgers=ledgers if service.has_reactions else None
-        ) as forks,
+        nullcontext(ledgers_of(store, journal)) as all_ledgers,
+        nullcontext(all_ledgers if service.has_reactions else None) as ledgers,
+        open_forks(journal, service.producers, meters.published.add, ledgers=ledgers) as forks,
         _searching(service) as searches,
     ):
+        cold_runs = _cold_runs(service.data) if service.is_bounded else None
+        runs = JournalRuns(journal, store.runs, ledgers, forks, cold_runs)
         node = Node(
             journal=journal,
             runs=store.runs,
             forks=forks,
-            operations=ledgers,
+            operations=Handlers(all_ledgers, runs, RunEvents(journal, store.runs, cold_runs)),
             subscribers=subscribers,
             meters=meters,
-            cold=_cold_runs(service.data) if service.is_bounded else None,
+            cold=cold_runs,
             store=store if service.has_reactions else None,
-            ledgers=ledgers if service.has_reactions else None,
+            ledgers=ledgers,
             outbox=_outbox(Settings.read(os.environ).outbox or service.store),
             lake=_lake_jobs(service, store),
             searches=searches,
@@ -107,14 +111,12 @@ async def serve(service: Service, on_ready: Callable[[Address, Address | None], 
             is_ephemeral=service.is_ephemeral,
             reap_after=service.reap_after,
         )
-        grpc_server = _grpc_server(service, store, journal, ledgers, subscribers, meters)
+        grpc_server = _grpc_server(service, store, node, all_ledgers)
         ready = partial(_report_ready, on_ready, grpc_server)
         await serve_node(node, service.http, service.origins, ready, grpc_server)
 
 
-def _grpc_server(
-    service: Service, store: Store, journal: Journal, ledgers: "Ledgers", subscribers: "Subscribers", meters: Meters
-) -> "Door | None":
+def _grpc_server(service: Service, store: Store, node: "Node", ledgers: "Ledgers") -> "Door | None":
     """The gRPC server; without its packages there is none, unless it was asked for."""
     if service.grpc is None or (find_spec("grpc") is None and not service.needs_grpc):
         return None
@@ -125,11 +127,11 @@ def _grpc_server(
 
     hall = Hall(
         store=store,
-        journal=journal,
+        journal=node.journal,
         ledgers=ledgers,
-        operations=ledgers,
-        subscribers=subscribers,
-        meters=meters,
+        operations=node.operations,
+        subscribers=node.subscribers,
+        meters=node.meters,
         has_ledgers=service.has_reactions,
     )
     return Door(hall, service.grpc, may_stay_shut=not service.needs_grpc)
@@ -188,6 +190,6 @@ def _cold_runs(data: Path) -> "ColdRuns | None":
     if find_spec("duckdb") is None:
         return None
     from tape.lake.cold.runs import ColdRuns as ColdFiles
-    from tape.server.node import ColdRuns
+    from tape.runs.cold_runs import ColdRuns
 
     return ColdRuns(ColdFiles(data))

@@ -10,7 +10,7 @@ STORES = {"store"}
 NOUNS = {"core", "matcher", "operations", "runs", "sdk", "server", "store"}
 SHARED = {
     "Appender": {"bus", "store"},
-    "ColdRuns": {"lake", "server"},
+    "ColdRuns": {"lake", "runs"},
     "Journal": {"bus", "core", "store"},
     "Searches": {"core", "lake"},
 }

@@ -36,7 +36,9 @@ READING = (
     "lake sync",
 )
 CHANGING = (
+    "run close r1",
     "run cancel r1",
+    "run reap r1",
     "run fork r1 --at 0",
     "run sweep r1 --at 0 --vary food=1",
     "task replay --all",
@@ -76,13 +78,14 @@ OTHERS = {
     "outbox relay",
     "publish",
     "reaction add",
+    "run open",
     "run signal",
     "serve",
     "value delete",
     "value set",
     "work",
 }
-ON_REDIS = ("tail", "run ls", "run show r1", "run diff r1 r2", "run cancel r1")
+ON_REDIS = ("tail", "run ls", "run show r1", "run diff r1 r2", "run close r1", "run cancel r1", "run reap r1")
 
 
 @pytest.fixture(autouse=True)

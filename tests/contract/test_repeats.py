@@ -47,6 +47,9 @@ Pair = tuple[OperationRequest[Any], OperationRequest[Any]]
 LATER_MS = 1 << 50
 
 NOTHING_TO_CONTRADICT = {
+    "run.close": "it has no arguments; a closed run stays as it is",
+    "run.cancel": "the reason is a note for people, and a run that has ended stays as it is",
+    "run.reap": "it has no arguments; a reaped run stays as it is",
     "run.begin": "the four names are the request; beginning the same run again resumes it, whatever else is given",
     "run.take": "a lease: each call is a claim of its own",
     "run.compact": "it has no arguments; a repetition answers that the run was already compacted",

@@ -83,7 +83,7 @@ async def pages(store: Store, query: RunQuery, limit: int) -> list[list[str]]:
     cursor = ""
     while not found or cursor:
         page = query.page(await store.runs.listed(query, limit + 1, query.decode(cursor)), limit)
-        found.append([record.run_id for record in page.runs])
+        found.append([record.run_id for record in page.rows])
         cursor = page.next_cursor
     return found
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from string import Formatter
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ from tape.operations.surfaces import ALL_RUNS, key_fields, surfaces_of
 from tape.wire.operation_json import read_text, request_of, result_type, write_result
 
 Fields = Mapping[str, Any]
+CHANCE: Final = ("epoch", "event_id", "crc", "child_run_id")
 Answer = Any
 BY_NAME: Final = {each.name: each for each in OPERATIONS}
 
@@ -95,6 +97,17 @@ CALLS: Final[tuple[tuple[str, Fields], ...]] = (
     ("run.end", {"run_id": RUN, "status": "terminal"}),
     ("run.compactable", {"before_ms": 4_000_000_000_000}),
     ("run.compact", {"run_id": RUN}),
+    ("run.open", {"run_id": "opened-1", "label": "first"}),
+    ("run.open", {"run_id": "opened-2"}),
+    ("run.list", {"prefix": "opened-1"}),
+    ("run.diff", {"run_id": "opened-1", "other": "opened-2"}),
+    ("run.cancel", {"run_id": "opened-1", "reason": "enough"}),
+    ("event.list", {"run_id": "opened-1"}),
+    ("run.fork", {"run_id": "opened-1", "at_seq": 1, "reason": "what if"}),
+    ("run.show", {"run_id": "opened-1"}),
+    ("run.show", {"run_id": RUN}),
+    ("run.close", {"run_id": "opened-2"}),
+    ("run.reap", {"run_id": "opened-2"}),
     ("value.write", {**VALUE, "value_json": '{"a":1}', "writer": "ann"}),
     ("value.get", VALUE),
     ("value.list", {"namespace": "rates"}),
@@ -128,8 +141,29 @@ def _signal(answer: Any) -> Fields:
     return {"accepted": answer["is_accepted"], "run_id": answer["run_id"], "run_status": answer["run_status"]}
 
 
-def _run(answer: Any) -> Fields:
+def _opened(answer: Any) -> Fields:
     return {"run_id": answer["run_id"]}
+
+
+def _listed(record: Any) -> Fields:
+    same = {name: record["meta"][name] for name in ("label", "started_at")}
+    return {"run_id": record["run_id"], "n_events": record["head"]["last_seq"], **same}
+
+
+def _shown(answer: Any) -> Fields:
+    return {**_listed(answer["record"]), "floor": answer["record"]["head"]["floor"]}
+
+
+def _forked(answer: Any) -> Fields:
+    return {"parent_run_id": answer["parent_run_id"], "at_seq": answer["at_seq"]}
+
+
+def _compared(answer: Any) -> Fields:
+    return {name: answer[name] for name in ("one", "other", "shared")}
+
+
+def _named_run(given: Fields) -> list[str]:
+    return [given["run_id"]]
 
 
 HTTP: Final[Mapping[str, Own]] = {
@@ -150,7 +184,18 @@ HTTP: Final[Mapping[str, Own]] = {
         },
         _signal,
     ),
-    "run.get": Own(lambda given: {}, _run),
+    "run.open": Own(lambda given: {"json": given}, _opened),
+    "run.close": Own(lambda given: {}, dict),
+    "run.cancel": Own(lambda given: {"json": {"reason": given["reason"]}}, dict),
+    "run.reap": Own(lambda given: {}, dict),
+    "run.list": Own(
+        lambda given: {"params": given},
+        lambda answer: {"runs": [{**_listed(each), "status": "running"} for each in answer["runs"]], "next_cursor": ""},
+    ),
+    "run.show": Own(lambda given: {}, _shown),
+    "run.fork": Own(lambda given: {"json": {"parent_run_id": given["run_id"], "at_seq": given["at_seq"]}}, _forked),
+    "run.diff": Own(lambda given: {}, lambda answer: {**_compared(answer), "places": 0, "differing": 0}),
+    "event.list": Own(lambda given: {}, lambda answer: {name: answer[name] for name in ("next", "head", "closed")}),
 }
 
 COMMANDS: Final[Mapping[str, Own]] = {
@@ -162,7 +207,18 @@ COMMANDS: Final[Mapping[str, Own]] = {
     "gate.send": Own(
         lambda given: [given["run_id"], given["gate"], given["resolution_json"], "--key", given["key"]], _signal
     ),
-    "run.get": Own(lambda given: [given["run_id"]], _run),
+    "run.open": Own(lambda given: [given["run_id"], "--label", given.get("label", "")], _opened),
+    "run.close": Own(_named_run, dict),
+    "run.cancel": Own(lambda given: [given["run_id"], "--reason", given["reason"]], dict),
+    "run.reap": Own(_named_run, dict),
+    "run.list": Own(lambda given: ["--prefix", given["prefix"]], lambda answer: _listed(answer["runs"][0])),
+    "run.show": Own(_named_run, _shown),
+    "run.fork": Own(lambda given: [given["run_id"], "--at", str(given["at_seq"])], _forked),
+    "run.diff": Own(lambda given: [given["run_id"], given["other"]], _compared),
+    "event.list": Own(
+        lambda given: ["--run", given["run_id"], "--no-follow"],
+        lambda answer: {name: answer["entries"][0][name] for name in ("seq", "kind", "type", "payload_json")},
+    ),
 }
 
 
@@ -206,22 +262,21 @@ def _agree(expected: Answer, found: Answer, own: Own | None) -> bool:
 
 
 def masked(answer: Answer) -> Answer:
-    """The answer without times, which differ from call to call."""
+    """The answer without times and random names, which differ from call to call."""
     if isinstance(answer, dict):
         return {name: 0 if _is_time(name) else masked(each) for name, each in answer.items()}
     return [masked(each) for each in answer] if isinstance(answer, list) else answer
 
 
 def _is_time(name: str) -> bool:
-    return name.endswith("_ms") and name != "lease_ms"
+    return (name.endswith("_ms") and name != "lease_ms") or name in CHANCE
 
 
 def _sent(client: httpx.Client, operation: Operation, fields: Fields) -> Answer:
     http, own = surfaces_of(operation).http, HTTP.get(operation.name)
     assert http is not None
-    keys = {name: quote(str(fields.get(name, ALL_RUNS)), safe="") for name in key_fields(operation)}
-    if operation.name == "gate.send":
-        keys["run_id"] = fields["run_id"]
+    named = {name for _, name, _, _ in Formatter().parse(http.path) if name}
+    keys = {name: quote(str(fields.get(name, ALL_RUNS)), safe="") for name in named}
     others = {name: value for name, value in fields.items() if name not in keys}
     given = own.call(fields) if own else {"params" if http.method in ("GET", "DELETE") else "json": others}
     response = client.request(http.method, http.path.format(**keys), **given)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from tape.bus.journal import Journal
     from tape.core.ports import Store
+    from tape.operations.ledgers import OperationCalls
     from tape.sdk.nouns.node import AsyncNode
 
 T = TypeVar("T")
@@ -76,6 +77,13 @@ class Choices:
         from tape import compose
 
         return compose.aconnect(self.location()[0], must_exist=must_exist)
+
+    def open_operations(self, *, must_exist: bool = False) -> AbstractAsyncContextManager[OperationCalls]:
+        """What runs operations: on the store, with or without ledgers, or at a server."""
+        from tape import compose
+
+        url, is_unsafe = self.location()
+        return compose.open_operations(url, unsafe_durability=is_unsafe, must_exist=must_exist)
 
     def open_store(self, *, must_exist: bool = False) -> AbstractAsyncContextManager[Store]:
         """The store; a command that creates nothing in it says that it `must_exist`."""

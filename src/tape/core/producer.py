@@ -64,3 +64,8 @@ def producer(name: str, *, check: Check | None = None) -> Callable[[Loop], Produ
 def check_name(name: str) -> None:
     if not isinstance(name, str) or not is_id(name):
         raise UsageError(f"a producer has a name, {ID_IN_WORDS}, not {quoted(name)}")
+
+
+def check_turns(n_turns: int) -> None:
+    if type(n_turns) is not int or not 0 <= n_turns <= MAX_TURNS:
+        raise UsageError(f"n_turns is 0 to {MAX_TURNS}, not {quoted(n_turns)}")

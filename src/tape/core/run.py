@@ -6,7 +6,7 @@ from typing import Final
 
 from tape.core.errors import UsageError, quoted
 from tape.core.fork import Lineage
-from tape.core.ids import RunId, Seq
+from tape.core.ids import Epoch, RunId, Seq
 from tape.core.lease import STALE
 
 MAX_LENGTH: Final = 1024
@@ -79,3 +79,28 @@ class RunRecord:
             return RunActivity.COMPLETE
         is_stale = self.silent_ms is not None and self.silent_ms > STALE.total_seconds() * 1000
         return RunActivity.STALE if is_stale else RunActivity.RUNNING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedRun:
+    """A run that was opened, and the epoch of its journal."""
+
+    run_id: RunId
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedRun:
+    """A run that was closed, cancelled or reaped, and its last seq."""
+
+    run_id: RunId
+    last_seq: Seq
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkedRun:
+    """A child run; it can be read at once."""
+
+    child_run_id: RunId
+    parent_run_id: RunId
+    at_seq: Seq

@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple
 
 from tape.core.errors import InvalidCursor, UsageError, quoted
 from tape.core.ids import ID_IN_WORDS, SYSTEM_PREFIX, is_id
-from tape.core.page import decode_cursor, encode_cursor
+from tape.core.page import Page, decode_cursor, encode_cursor
 from tape.core.run import MAX_LENGTH, RunRecord
 
 LAST_MS: Final = 1 << 62
@@ -163,10 +163,11 @@ class RunQuery:
             and (not self.bounds_closing or self.closed_after <= closed_at < self.closed_before)
         )
 
-    def page(self, found: Sequence[RunRecord], limit: int) -> "RunListPage":
+    def page(self, found: Sequence[RunRecord], limit: int) -> Page[RunRecord]:
         """The first runs of what was found; the next cursor is empty if those were all."""
         runs = found[:limit]
-        return RunListPage(runs, encode_cursor(self.position(runs[-1]), self._text()) if len(found) > limit else "")
+        cursor = encode_cursor(self.position(runs[-1]), self._text()) if len(found) > limit else ""
+        return Page(runs, cursor)
 
     def decode(self, cursor: str) -> RunPosition | None:
         """The position in a cursor of this list; an empty cursor is the start."""
@@ -187,13 +188,6 @@ class RunQuery:
 
     def _text(self) -> str:
         return dumps(["runs", asdict(self)])
-
-
-class RunListPage(NamedTuple):
-    """Runs, and the cursor of those after them; empty after the last."""
-
-    runs: Sequence[RunRecord]
-    next_cursor: str
 
 
 OPEN_RUNS: Final = RunQuery(status=StatusFilter.OPEN)

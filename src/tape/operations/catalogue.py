@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from tape.operations import budgets, effects, gates, obligations, runs, values
+from tape.operations import budgets, effects, gates, journal_runs, obligations, runs, values
 
 OPERATIONS: Final = (
-    *runs.OPERATIONS, *effects.OPERATIONS, *obligations.OPERATIONS, *gates.OPERATIONS, *budgets.OPERATIONS,
-    *values.OPERATIONS,
+    *journal_runs.OPERATIONS, *runs.OPERATIONS, *effects.OPERATIONS, *obligations.OPERATIONS, *gates.OPERATIONS,
+    *budgets.OPERATIONS, *values.OPERATIONS,
 )  # fmt: skip

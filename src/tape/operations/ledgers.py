@@ -49,10 +49,15 @@ class EventLog(Protocol):
     async def stream(self, options: LedgerStreamOptions) -> Following: ...
 
 
-class Ledgers(Protocol):
+class OperationCalls(Protocol):
+    """Runs operations, in this process or at a server."""
+
+    async def call(self, request: OperationRequest[R], caller: Caller = PLAIN) -> R: ...
+
+
+class Ledgers(OperationCalls, Protocol):
     """Runs operations, watches values, and appends and streams events."""
 
     @property
     def events(self) -> EventLog: ...
-    async def call(self, request: OperationRequest[R], caller: Caller = PLAIN) -> R: ...
     async def watch(self, namespace: str, key: str, from_version: int | None = None) -> Watching: ...

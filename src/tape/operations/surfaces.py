@@ -29,6 +29,13 @@ class HttpRoute(NamedTuple):
 
 HTTP: Final[Mapping[str, HttpRoute]] = MappingProxyType(
     {
+        "run.open": HttpRoute("POST", "/runs"),
+        "run.list": HttpRoute("GET", "/runs"),
+        "run.show": HttpRoute("GET", "/runs/{run_id}"),
+        "run.get": HttpRoute("GET", "/runs/{run_id}/state"),
+        "run.fork": HttpRoute("POST", "/forks"),
+        "run.diff": HttpRoute("GET", "/runs/{run_id}/diff/{other}"),
+        "event.list": HttpRoute("GET", "/runs/{run_id}/events"),
         "value.write": HttpRoute("PUT", "/values/{namespace}/{key}"),
         "value.delete": HttpRoute("DELETE", "/values/{namespace}/{key}"),
         "gate.send": HttpRoute("POST", "/runs/{run_id}/gates/{gate}"),
@@ -40,6 +47,7 @@ GRPC: Final[Mapping[str, str]] = MappingProxyType({"run.take": "ResumeRun", "run
 
 CLI: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "run.get": "tape run state", "event.list": "tape tail",
         "gate.send": "tape run signal", "value.write": "tape value set", "value.get": "tape value get",
         "value.delete": "tape value delete",
     }
@@ -47,6 +55,7 @@ CLI: Final[Mapping[str, str]] = MappingProxyType(
 
 SDK: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "run.list": "runs.list", "event.list": "events.list",
         "run.renew": "runs.heartbeat", "effect.pending": "effects.in_doubt", "effect.to-dispatch": "dispatch.due",
         "effect.claim": "dispatch.claim", "effect.attempt": "dispatch.attempt", "effect.observe": "dispatch.observe",
         "effect.doubt-silent": "dispatch.mark_lost_in_doubt", "value.write": "values.set",

@@ -13,12 +13,12 @@ from anyio.abc import TaskGroup
 from tape.bus.journal import Journal
 from tape.core.background import background
 from tape.core.codec import JsonValue
-from tape.core.errors import BrokerOverflowError, LimitReached, TapeError, Unavailable, UsageError, quoted
+from tape.core.errors import BrokerOverflowError, LimitReached, TapeError, Unavailable, UsageError
 from tape.core.event import Entry
 from tape.core.fork_policy import EffectPolicy
 from tape.core.ids import RunId, Seq
 from tape.core.lease import Lease
-from tape.core.producer import MAX_TURNS, TURNS, Producer
+from tape.core.producer import TURNS, Producer, check_turns
 from tape.core.run import RunRecord
 from tape.runs.producers import Producers
 from tape.runs.replay import Replay, ReplaySpec
@@ -42,8 +42,7 @@ class ForkSpec:
     reason: str | None = None
 
     def __post_init__(self) -> None:
-        if type(self.n_turns) is not int or not 0 <= self.n_turns <= MAX_TURNS:
-            raise UsageError(f"n_turns is 0 to {MAX_TURNS}, not {quoted(self.n_turns)}")
+        check_turns(self.n_turns)
 
 
 class LedgerForks(Protocol):

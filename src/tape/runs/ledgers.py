@@ -14,8 +14,10 @@ from tape.runs.dispatch import Dispatch
 from tape.runs.effects import Effects
 from tape.runs.events import Events
 from tape.runs.gates import Gates
+from tape.runs.journal_runs import JournalRuns
 from tape.runs.ledger_store import LedgerStore
 from tape.runs.obligations import Obligations
+from tape.runs.run_events import RunEvents
 from tape.runs.runs import Runs
 from tape.runs.sessions import Sessions
 from tape.runs.timers import Timers
@@ -23,7 +25,7 @@ from tape.runs.values import Values, ValueWatch
 
 
 class Ledgers(Handlers):
-    """Runs the operations of ledgers, and those of `others` too."""
+    """Runs the operations of ledgers and of the journal's runs, and those of `others` too."""
 
     def __init__(self, store: Store, journal: Journal, *others: object) -> None:
         ledger_store = LedgerStore(store, journal)
@@ -32,7 +34,10 @@ class Ledgers(Handlers):
         self.values = Values(ledger_store)
         self._store = ledger_store
         ledgers = (Runs, Decisions, Effects, Dispatch, Gates, Timers, Budgets, Sessions)
-        super().__init__(self.obligations, self.values, *(ledger(ledger_store) for ledger in ledgers), *others)
+        super().__init__(
+            self.obligations, self.values, *(ledger(ledger_store) for ledger in ledgers),
+            JournalRuns(journal, store.runs, self), RunEvents(journal, store.runs), *others,
+        )  # fmt: skip
 
     async def watch(self, namespace: str, key: str, from_version: int | None = None) -> ValueWatch:
         return await self.values.watch(namespace, key, from_version)

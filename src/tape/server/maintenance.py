@@ -16,7 +16,8 @@ from tape.core.ids import RunId, Seq
 from tape.core.lease import GONE
 from tape.core.run import RunRecord
 from tape.core.run_query import CLOSED_RUNS, OPEN_RUNS, RunQuery
-from tape.server.node import ColdRuns, Node
+from tape.runs.cold_runs import ColdRuns
+from tape.server.node import Node
 from tape.telemetry import log
 
 EVERY: Final = timedelta(milliseconds=500)

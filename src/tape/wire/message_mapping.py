@@ -5,7 +5,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import timedelta
 from enum import Enum, IntEnum
 from types import MappingProxyType, UnionType
-from typing import Any, Final, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from google.protobuf.message import Message
 
@@ -158,7 +158,7 @@ def _part(mapping: FieldMapping, message: Message) -> Any:
 
 def _codec_of(hint: Any) -> FieldCodec:
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin is UnionType:
+    if origin in (UnionType, Union):
         return _codec_of(next(each for each in arguments if each is not type(None)))
     if origin is tuple:
         item = _codec_of(arguments[0])

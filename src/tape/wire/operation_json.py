@@ -130,6 +130,8 @@ def plain(value: Any) -> Any:
         return value.value
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return plain(value._asdict())
     if isinstance(value, tuple | list):
         return [plain(each) for each in value]
     return value

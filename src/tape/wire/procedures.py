@@ -1,6 +1,6 @@
 """The procedures of tape.proto that carry operations, as server and client use them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import urandom
 from types import MappingProxyType
 from typing import Any, Final
@@ -15,10 +15,11 @@ from tape.core.page import ANSWER_BYTES, fit_answer
 from tape.core.run_state import RunStatus
 from tape.core.timer import TimerClaim
 from tape.core.value import Deletion
-from tape.operations import budgets, effects, gates, obligations, runs, values
+from tape.operations import budgets, effects, gates, journal_runs, obligations, runs, values
 from tape.operations.operation import OperationRequest
 from tape.wire import tape_pb2 as pb
 from tape.wire.message_mapping import NO_NAMES, member, number
+from tape.wire.messages import journal_runs as run_messages
 from tape.wire.messages.effects import DECISION, EFFECT, OBLIGATION
 from tape.wire.messages.known import GATE, SESSION, SESSION_EVENT, TIMER, VALUE, budget, budget_value
 from tape.wire.messages.runs import COMPACTION, NAMES_OF_RUN, RUN, begun, begun_value, resumed
@@ -104,6 +105,31 @@ def _session_event(message: Any) -> Fields:
     message.event.id = message.event.id or urandom(16).hex()
     return {"event": SESSION_EVENT.value(message.event)}
 
+
+def _given(*names: str) -> Callable[[Any], Fields]:
+    """Texts that may be empty; where they are absent they are the default."""
+    return lambda message: {name: getattr(message, name) for name in names if message.HasField(name)}
+
+
+_JOURNAL_RUNS: Final = (
+    procedure(
+        journal_runs.OpenRun, record(run_messages.OPENED), read=_given("label", "started_at", "app", "user", "session")
+    ),
+    procedure(journal_runs.CloseRun, record(run_messages.CLOSED)),
+    procedure(journal_runs.CancelRun, record(run_messages.CLOSED)),
+    procedure(journal_runs.ReapRun, record(run_messages.CLOSED)),
+    procedure(
+        journal_runs.ListRuns, ResultCodec(run_messages.list_page, run_messages.list_page_value),
+        read=_given("app", "label", "prefix", "parent"),
+    ),
+    procedure(journal_runs.ShowRun, ResultCodec(run_messages.detail, run_messages.detail_value)),
+    procedure(journal_runs.ForkRun, record(run_messages.FORKED)),
+    procedure(journal_runs.DiffRuns, ResultCodec(run_messages.diff, run_messages.diff_value)),
+    procedure(
+        journal_runs.ListEvents, ResultCodec(run_messages.event_page, run_messages.event_page_value),
+        names={"wait": "wait_ms"},
+    ),
+)  # fmt: skip
 
 _RUNS: Final = (
     procedure(
@@ -243,7 +269,7 @@ _VALUES: Final = (
     procedure(values.DeleteSession, flag("deleted"), within={"of": OF_SESSION}),
 )  # fmt: skip
 
-PROCEDURES: Final = (*_RUNS, *_EFFECTS, *_OBLIGATIONS, *_GATES, *_BUDGETS, *_VALUES)
+PROCEDURES: Final = (*_JOURNAL_RUNS, *_RUNS, *_EFFECTS, *_OBLIGATIONS, *_GATES, *_BUDGETS, *_VALUES)
 BY_OPERATION: Final[Mapping[type[OperationRequest[Any]], Procedure]] = MappingProxyType(
     {each.operation: each for each in PROCEDURES}
 )

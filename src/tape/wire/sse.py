@@ -41,6 +41,11 @@ def frame(entry: Entry, *, by: IdField) -> bytes:
     ).encode()
 
 
+def entry_json(entry: Entry) -> bytes:
+    """An entry as the JSON object that a stream of its run sends."""
+    return frame(entry, by="seq").partition(b"\ndata: ")[2][:-2]
+
+
 def synthetic(value: Synthetic) -> bytes:
     """A frame about the stream itself; it has no id, so the client's cursor does not move."""
     name = NAMES[type(value)].encode()

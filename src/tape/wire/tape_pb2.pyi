@@ -79,6 +79,29 @@ class TaskStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TASK_STATUS_DONE: _ClassVar[TaskStatus]
     TASK_STATUS_FAILED: _ClassVar[TaskStatus]
     TASK_STATUS_DLQ: _ClassVar[TaskStatus]
+
+class RunStatusFilter(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RUN_STATUS_FILTER_UNSPECIFIED: _ClassVar[RunStatusFilter]
+    RUN_STATUS_FILTER_OPEN: _ClassVar[RunStatusFilter]
+    RUN_STATUS_FILTER_RUNNING: _ClassVar[RunStatusFilter]
+    RUN_STATUS_FILTER_STALE: _ClassVar[RunStatusFilter]
+    RUN_STATUS_FILTER_COMPLETE: _ClassVar[RunStatusFilter]
+
+class RunOrder(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RUN_ORDER_UNSPECIFIED: _ClassVar[RunOrder]
+    RUN_ORDER_LIVE: _ClassVar[RunOrder]
+    RUN_ORDER_NEWEST: _ClassVar[RunOrder]
+    RUN_ORDER_OLDEST: _ClassVar[RunOrder]
+    RUN_ORDER_ID: _ClassVar[RunOrder]
+
+class EffectPolicy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    EFFECT_POLICY_UNSPECIFIED: _ClassVar[EffectPolicy]
+    EFFECT_POLICY_REPLAY: _ClassVar[EffectPolicy]
+    EFFECT_POLICY_STUB: _ClassVar[EffectPolicy]
+    EFFECT_POLICY_LIVE: _ClassVar[EffectPolicy]
 RUN_STATUS_UNSPECIFIED: RunStatus
 RUN_STATUS_RUNNABLE: RunStatus
 RUN_STATUS_RUNNING: RunStatus
@@ -125,6 +148,20 @@ TASK_STATUS_CLAIMED: TaskStatus
 TASK_STATUS_DONE: TaskStatus
 TASK_STATUS_FAILED: TaskStatus
 TASK_STATUS_DLQ: TaskStatus
+RUN_STATUS_FILTER_UNSPECIFIED: RunStatusFilter
+RUN_STATUS_FILTER_OPEN: RunStatusFilter
+RUN_STATUS_FILTER_RUNNING: RunStatusFilter
+RUN_STATUS_FILTER_STALE: RunStatusFilter
+RUN_STATUS_FILTER_COMPLETE: RunStatusFilter
+RUN_ORDER_UNSPECIFIED: RunOrder
+RUN_ORDER_LIVE: RunOrder
+RUN_ORDER_NEWEST: RunOrder
+RUN_ORDER_OLDEST: RunOrder
+RUN_ORDER_ID: RunOrder
+EFFECT_POLICY_UNSPECIFIED: EffectPolicy
+EFFECT_POLICY_REPLAY: EffectPolicy
+EFFECT_POLICY_STUB: EffectPolicy
+EFFECT_POLICY_LIVE: EffectPolicy
 
 class RunState(_message.Message):
     __slots__ = ("run_id", "app_name", "user_id", "session_id", "invocation_id", "status", "seq_cursor", "lease_owner", "lease_expires_at_ms", "started_at_ms", "ended_at_ms", "waiting_on_gate", "tenant_id", "actor", "subject", "agent_id", "scopes", "labels", "attempt", "lease_ttl_ms", "detail_json", "compacted_at_ms", "cause", "resumed", "acquired")
@@ -1898,3 +1935,269 @@ class GetCapabilitiesResponse(_message.Message):
     procedures: _containers.RepeatedScalarFieldContainer[str]
     messages: _containers.RepeatedCompositeFieldContainer[KnownMessage]
     def __init__(self, version: _Optional[str] = ..., procedures: _Optional[_Iterable[str]] = ..., messages: _Optional[_Iterable[_Union[KnownMessage, _Mapping]]] = ...) -> None: ...
+
+class OpenRunRequest(_message.Message):
+    __slots__ = ("run_id", "label", "started_at", "app", "user", "session")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    APP_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    label: str
+    started_at: str
+    app: str
+    user: str
+    session: str
+    def __init__(self, run_id: _Optional[str] = ..., label: _Optional[str] = ..., started_at: _Optional[str] = ..., app: _Optional[str] = ..., user: _Optional[str] = ..., session: _Optional[str] = ...) -> None: ...
+
+class OpenedRun(_message.Message):
+    __slots__ = ("run_id", "epoch")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    epoch: int
+    def __init__(self, run_id: _Optional[str] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class CloseRunRequest(_message.Message):
+    __slots__ = ("run_id",)
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+
+class CancelRunRequest(_message.Message):
+    __slots__ = ("run_id", "reason")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    reason: str
+    def __init__(self, run_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class ReapRunRequest(_message.Message):
+    __slots__ = ("run_id",)
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+
+class ClosedRun(_message.Message):
+    __slots__ = ("run_id", "last_seq")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    LAST_SEQ_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    last_seq: int
+    def __init__(self, run_id: _Optional[str] = ..., last_seq: _Optional[int] = ...) -> None: ...
+
+class ListRunsRequest(_message.Message):
+    __slots__ = ("status", "app", "label", "prefix", "parent", "opened_after", "opened_before", "closed_after", "closed_before", "order", "limit", "cursor")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    APP_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    PREFIX_FIELD_NUMBER: _ClassVar[int]
+    PARENT_FIELD_NUMBER: _ClassVar[int]
+    OPENED_AFTER_FIELD_NUMBER: _ClassVar[int]
+    OPENED_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    CLOSED_AFTER_FIELD_NUMBER: _ClassVar[int]
+    CLOSED_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    status: RunStatusFilter
+    app: str
+    label: str
+    prefix: str
+    parent: str
+    opened_after: int
+    opened_before: int
+    closed_after: int
+    closed_before: int
+    order: RunOrder
+    limit: int
+    cursor: str
+    def __init__(self, status: _Optional[_Union[RunStatusFilter, str]] = ..., app: _Optional[str] = ..., label: _Optional[str] = ..., prefix: _Optional[str] = ..., parent: _Optional[str] = ..., opened_after: _Optional[int] = ..., opened_before: _Optional[int] = ..., closed_after: _Optional[int] = ..., closed_before: _Optional[int] = ..., order: _Optional[_Union[RunOrder, str]] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class RunListPage(_message.Message):
+    __slots__ = ("runs", "next_cursor")
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    runs: _containers.RepeatedCompositeFieldContainer[RunRecord]
+    next_cursor: str
+    def __init__(self, runs: _Optional[_Iterable[_Union[RunRecord, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class RunAncestor(_message.Message):
+    __slots__ = ("run_id", "through_seq")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    THROUGH_SEQ_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    through_seq: int
+    def __init__(self, run_id: _Optional[str] = ..., through_seq: _Optional[int] = ...) -> None: ...
+
+class RunRecord(_message.Message):
+    __slots__ = ("run_id", "label", "started_at", "app", "user", "session", "last_seq", "closed_seq", "floor", "opened_seq", "content_type", "lineage", "opened_at_ms", "closed_at_ms", "is_reaped", "silent_ms")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    APP_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    LAST_SEQ_FIELD_NUMBER: _ClassVar[int]
+    CLOSED_SEQ_FIELD_NUMBER: _ClassVar[int]
+    FLOOR_FIELD_NUMBER: _ClassVar[int]
+    OPENED_SEQ_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_TYPE_FIELD_NUMBER: _ClassVar[int]
+    LINEAGE_FIELD_NUMBER: _ClassVar[int]
+    OPENED_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    CLOSED_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    IS_REAPED_FIELD_NUMBER: _ClassVar[int]
+    SILENT_MS_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    label: str
+    started_at: str
+    app: str
+    user: str
+    session: str
+    last_seq: int
+    closed_seq: int
+    floor: int
+    opened_seq: int
+    content_type: str
+    lineage: _containers.RepeatedCompositeFieldContainer[RunAncestor]
+    opened_at_ms: int
+    closed_at_ms: int
+    is_reaped: bool
+    silent_ms: int
+    def __init__(self, run_id: _Optional[str] = ..., label: _Optional[str] = ..., started_at: _Optional[str] = ..., app: _Optional[str] = ..., user: _Optional[str] = ..., session: _Optional[str] = ..., last_seq: _Optional[int] = ..., closed_seq: _Optional[int] = ..., floor: _Optional[int] = ..., opened_seq: _Optional[int] = ..., content_type: _Optional[str] = ..., lineage: _Optional[_Iterable[_Union[RunAncestor, _Mapping]]] = ..., opened_at_ms: _Optional[int] = ..., closed_at_ms: _Optional[int] = ..., is_reaped: _Optional[bool] = ..., silent_ms: _Optional[int] = ...) -> None: ...
+
+class ShowRunRequest(_message.Message):
+    __slots__ = ("run_id",)
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+
+class RunDetail(_message.Message):
+    __slots__ = ("record", "epoch", "ledger", "obligations")
+    RECORD_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_FIELD_NUMBER: _ClassVar[int]
+    OBLIGATIONS_FIELD_NUMBER: _ClassVar[int]
+    record: RunRecord
+    epoch: int
+    ledger: RunState
+    obligations: _containers.RepeatedCompositeFieldContainer[ObligationRecord]
+    def __init__(self, record: _Optional[_Union[RunRecord, _Mapping]] = ..., epoch: _Optional[int] = ..., ledger: _Optional[_Union[RunState, _Mapping]] = ..., obligations: _Optional[_Iterable[_Union[ObligationRecord, _Mapping]]] = ...) -> None: ...
+
+class ForkRunRequest(_message.Message):
+    __slots__ = ("run_id", "at_seq", "mutation_json", "n_turns", "producer", "effects", "reason")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    AT_SEQ_FIELD_NUMBER: _ClassVar[int]
+    MUTATION_JSON_FIELD_NUMBER: _ClassVar[int]
+    N_TURNS_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_FIELD_NUMBER: _ClassVar[int]
+    EFFECTS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    at_seq: int
+    mutation_json: str
+    n_turns: int
+    producer: str
+    effects: EffectPolicy
+    reason: str
+    def __init__(self, run_id: _Optional[str] = ..., at_seq: _Optional[int] = ..., mutation_json: _Optional[str] = ..., n_turns: _Optional[int] = ..., producer: _Optional[str] = ..., effects: _Optional[_Union[EffectPolicy, str]] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class ForkedRun(_message.Message):
+    __slots__ = ("child_run_id", "parent_run_id", "at_seq")
+    CHILD_RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    PARENT_RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    AT_SEQ_FIELD_NUMBER: _ClassVar[int]
+    child_run_id: str
+    parent_run_id: str
+    at_seq: int
+    def __init__(self, child_run_id: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., at_seq: _Optional[int] = ...) -> None: ...
+
+class DiffRunsRequest(_message.Message):
+    __slots__ = ("run_id", "other", "limit")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    OTHER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    other: str
+    limit: int
+    def __init__(self, run_id: _Optional[str] = ..., other: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class RunDiff(_message.Message):
+    __slots__ = ("one", "other", "shared", "places", "differing", "entries", "ledgers")
+    ONE_FIELD_NUMBER: _ClassVar[int]
+    OTHER_FIELD_NUMBER: _ClassVar[int]
+    SHARED_FIELD_NUMBER: _ClassVar[int]
+    PLACES_FIELD_NUMBER: _ClassVar[int]
+    DIFFERING_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    LEDGERS_FIELD_NUMBER: _ClassVar[int]
+    one: str
+    other: str
+    shared: int
+    places: int
+    differing: int
+    entries: _containers.RepeatedCompositeFieldContainer[DiffedEntries]
+    ledgers: _containers.RepeatedCompositeFieldContainer[DiffedLedger]
+    def __init__(self, one: _Optional[str] = ..., other: _Optional[str] = ..., shared: _Optional[int] = ..., places: _Optional[int] = ..., differing: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[DiffedEntries, _Mapping]]] = ..., ledgers: _Optional[_Iterable[_Union[DiffedLedger, _Mapping]]] = ...) -> None: ...
+
+class DiffedEntries(_message.Message):
+    __slots__ = ("one", "other")
+    ONE_FIELD_NUMBER: _ClassVar[int]
+    OTHER_FIELD_NUMBER: _ClassVar[int]
+    one: EventEntry
+    other: EventEntry
+    def __init__(self, one: _Optional[_Union[EventEntry, _Mapping]] = ..., other: _Optional[_Union[EventEntry, _Mapping]] = ...) -> None: ...
+
+class DiffedLedger(_message.Message):
+    __slots__ = ("what", "place", "name", "one", "other")
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ONE_FIELD_NUMBER: _ClassVar[int]
+    OTHER_FIELD_NUMBER: _ClassVar[int]
+    what: str
+    place: str
+    name: str
+    one: DiffedSide
+    other: DiffedSide
+    def __init__(self, what: _Optional[str] = ..., place: _Optional[str] = ..., name: _Optional[str] = ..., one: _Optional[_Union[DiffedSide, _Mapping]] = ..., other: _Optional[_Union[DiffedSide, _Mapping]] = ...) -> None: ...
+
+class DiffedSide(_message.Message):
+    __slots__ = ("status", "request_json", "response_json")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_JSON_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_JSON_FIELD_NUMBER: _ClassVar[int]
+    status: str
+    request_json: str
+    response_json: str
+    def __init__(self, status: _Optional[str] = ..., request_json: _Optional[str] = ..., response_json: _Optional[str] = ...) -> None: ...
+
+class ListEventsRequest(_message.Message):
+    __slots__ = ("run_id", "after", "limit", "wait_ms", "epoch")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    WAIT_MS_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    after: int
+    limit: int
+    wait_ms: int
+    epoch: int
+    def __init__(self, run_id: _Optional[str] = ..., after: _Optional[int] = ..., limit: _Optional[int] = ..., wait_ms: _Optional[int] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class EventPage(_message.Message):
+    __slots__ = ("entries", "next", "head", "closed", "epoch")
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    CLOSED_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    entries: _containers.RepeatedCompositeFieldContainer[EventEntry]
+    next: int
+    head: int
+    closed: bool
+    epoch: int
+    def __init__(self, entries: _Optional[_Iterable[_Union[EventEntry, _Mapping]]] = ..., next: _Optional[int] = ..., head: _Optional[int] = ..., closed: _Optional[bool] = ..., epoch: _Optional[int] = ...) -> None: ...

@@ -14,9 +14,10 @@ from tape.core.event import Event
 from tape.core.ids import RunId, Seq
 from tape.core.run import Head, RunMeta, RunRecord
 from tape.lake.cold.runs import ColdRuns as ColdFiles
+from tape.runs.cold_runs import ColdRuns
 from tape.runs.forks import Forks
 from tape.server.maintenance import RunMaintenance, is_due
-from tape.server.node import ColdRuns, Node
+from tape.server.node import Node
 from tests.deadlines import DEADLINE_S
 
 

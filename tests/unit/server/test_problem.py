@@ -13,7 +13,8 @@ from tape.core.errors import (
     UsageError,
 )
 from tape.core.ids import RunId, Seq
-from tape.server.http.errors import MethodNotAllowed, ServerUnavailable
+from tape.core.server_unavailable import ServerUnavailable
+from tape.server.http.errors import MethodNotAllowed
 from tape.server.http.problem import Problem
 
 SECRET = "postgresql://tape:hunter2@db/x: SELECT * FROM tape_journal in /srv/tape.db"

@@ -1,4 +1,4 @@
-"""`tape run`: list, show, fork, cancel and compare runs."""
+"""`tape run`: list, show, fork and compare runs; its other commands are beside it."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ import click
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
 from tape.cli.producers import load_producers
+from tape.cli.run.lifecycle import call, cancel_run, close_run, open_run, reap_run, unknown_run
 from tape.cli.run.listing import facts_of, list_runs
 from tape.cli.run.signal import signal
 from tape.cli.run.sweep import sweep
 
 if TYPE_CHECKING:
     from tape.core.diff import Diff
-    from tape.core.errors import NotFound
     from tape.core.ids import RunId
     from tape.core.ledger_diff import LedgerRow
     from tape.core.obligation import Obligation
     from tape.core.ports import Store
     from tape.core.run import RunRecord
-    from tape.core.run_state import RunState
-    from tape.runs.forks import ForkSpec
+    from tape.operations.journal_runs import ForkRun
 
 
 @click.group(no_args_is_help=False)
 @shared
 def run() -> None:
-    """Look at runs, fork one, stop one, compare two."""
+    """Open and close runs, look at them, fork one, stop one, compare two."""
 
 
 @run.command()
@@ -39,8 +38,10 @@ def run() -> None:
 @click.pass_obj
 def show(choices: Choices, run_id: str) -> None:
     """Show what is known of RUN."""
-    record, state, unmet = finish(partial(_find, choices, run_id))
-    summary = {} if state is None else state.summary
+    from tape.operations.journal_runs import ShowRun
+
+    found = finish(partial(call, choices, ShowRun(run_id=run_id)))
+    record, unmet, summary = found.record, found.obligations, {} if found.ledger is None else found.ledger.summary
     if choices.is_json:
         owed = {"obligations": [each.summary for each in unmet]}
         output.write_json({**facts_of(record), **({"ledger": {**summary, **owed}} if summary else {})})
@@ -77,28 +78,19 @@ def fork(
     Without --producer it stays open for whoever goes on in it. With one it is played to its end and closed;
     interrupted, it ends as cancelled. With --effects it inherits RUN's ledgers, and waits for an agent of its app.
     """
-    from tape.core import codec
     from tape.core.fork_policy import EffectPolicy
-    from tape.runs.forks import ForkSpec
+    from tape.operations.journal_runs import ForkRun
 
-    changed = None if mutation is None else codec.decode(mutation)
-    policy = None if effects is None else EffectPolicy(effects)
-    order = ForkSpec(at_seq=at_seq, mutation=changed, n_turns=n_turns, producer=producer, effects=policy, reason=reason)
-    return finish(partial(_fork, choices, run_id, order, producers))
-
-
-@run.command()
-@click.argument("run_id", metavar="RUN")
-@click.option("--reason", default="it was asked for", show_default=True, help="Why; its last entry says it.")
-@shared
-@click.pass_obj
-def cancel(choices: Choices, run_id: str, reason: str) -> None:
-    """Close RUN, with an entry that says so, and thereby stop whoever goes on in it, wherever that is."""
-    last_seq = finish(partial(_cancel, choices, run_id, reason))
-    if choices.is_json:
-        output.write_json({"run_id": run_id, "status": "complete", "last_seq": last_seq})
-    else:
-        output.write(f"{output.escape(run_id)}  closed at seq {last_seq}")
+    request = ForkRun(
+        run_id=run_id,
+        at_seq=at_seq,
+        mutation_json=mutation or "",
+        n_turns=n_turns,
+        producer=producer,
+        effects=None if effects is None else EffectPolicy(effects),
+        reason=reason,
+    )
+    return finish(partial(_fork, choices, request, producers))
 
 
 @run.command()
@@ -123,39 +115,21 @@ def diff(choices: Choices, one: str, other: str, limit: int) -> None:
         run_diff_ledgers.write(ledgers, limit)
 
 
-async def _find(choices: Choices, run_id: str) -> tuple[RunRecord, RunState | None, Sequence[Obligation]]:
-    from tape import compose
-    from tape.runs.ledgers import Ledgers
-    from tape.runs.lifecycle import RUNS
-
-    async with choices.open_store(must_exist=True) as store, compose.run_journal(store) as journal:
-        record = await found_run(store, run_id)
-        if not choices.has_ledgers():
-            return record, None, []
-        state = RUNS.find(await store.cells.snapshot((RUNS.at(run_id),)), run_id)
-        return record, state, await Ledgers(store, journal).obligations.unmet(run_id)
-    raise AssertionError("unreachable")
-
-
 async def found_run(store: Store, run_id: str) -> RunRecord:
     """The run's record; raises NotFound if there is none."""
     from tape.core.event import check_run_id
 
     record = await store.runs.find(check_run_id(run_id))
     if record is None:
-        raise _unknown(run_id)
+        raise unknown_run(run_id)
     return record
 
 
-def _unknown(run_id: str) -> NotFound:
-    from tape.core.errors import NotFound
-
-    return NotFound(f"there is no run {run_id!r}; tape run ls lists those there are")
-
-
-async def _fork(choices: Choices, run_id: str, order: ForkSpec, producers: tuple[str, ...]) -> int:
+async def _fork(choices: Choices, request: ForkRun, producers: tuple[str, ...]) -> int:
     from tape import compose
+    from tape.core.caller import PLAIN
     from tape.runs.forks import open_forks
+    from tape.runs.journal_runs import JournalRuns
     from tape.runs.ledgers import Ledgers
 
     known = load_producers(producers)
@@ -164,8 +138,9 @@ async def _fork(choices: Choices, run_id: str, order: ForkSpec, producers: tuple
         compose.run_journal(store) as journal,
         open_forks(journal, known, ledgers=Ledgers(store, journal)) as forks,
     ):
-        child = await forks.fork(await found_run(store, run_id), order)
-        _write_child(choices, child, run_id, order.at_seq)
+        await found_run(store, request.run_id)
+        child = (await JournalRuns(journal, store.runs, None, forks).fork(request, PLAIN)).child_run_id
+        _write_child(choices, child, request.run_id, request.at_seq)
         replay = await forks.settled(child)
     if replay is not None and replay.outcome == "failed":
         output.note(f"the producer failed: {output.escape(replay.reason or '')}")
@@ -182,36 +157,18 @@ def _write_child(choices: Choices, child: RunId, parent: str, at_seq: int) -> No
     output.flush()
 
 
-async def _cancel(choices: Choices, run_id: str, reason: str) -> int:
+async def _diff(choices: Choices, one: str, other: str) -> tuple[Diff, Sequence[LedgerRow]]:
     from tape import compose
     from tape.core.errors import RunNotFound
-    from tape.runs.cancellation import cancel
+    from tape.runs.journal_runs import JournalRuns
     from tape.runs.ledgers import Ledgers
 
     async with choices.open_store(must_exist=True) as store, compose.run_journal(store) as journal:
+        ledgers = Ledgers(store, journal) if choices.has_ledgers() else None
         try:
-            return await cancel(journal, Ledgers(store, journal) if choices.has_ledgers() else None, run_id, reason)
+            return await JournalRuns(journal, store.runs, ledgers).compare(one, other)
         except RunNotFound as error:
-            raise _unknown(error.run_id) from error
-    raise AssertionError("unreachable")
-
-
-async def _diff(choices: Choices, one: str, other: str) -> tuple[Diff, tuple[LedgerRow, ...]]:
-    from tape import compose
-    from tape.core.errors import RunNotFound
-    from tape.core.ledger_diff import compare_actions
-    from tape.operations.run_actions import read_actions
-    from tape.runs.ledgers import Ledgers
-
-    async with choices.open_store(must_exist=True) as store, compose.run_journal(store) as journal:
-        try:
-            found = await journal.diff(one, other)
-        except RunNotFound as error:
-            raise _unknown(error.run_id) from error
-        if not choices.has_ledgers():
-            return found, ()
-        ledgers = Ledgers(store, journal)
-        return found, compare_actions(await read_actions(ledgers, found.one), await read_actions(ledgers, found.other))
+            raise unknown_run(error.run_id) from error
     raise AssertionError("unreachable")
 
 
@@ -233,6 +190,8 @@ def _described(record: RunRecord) -> Iterator[tuple[str, str]]:
         yield "inherits", f"{ancestor.run_id} through seq {ancestor.through_seq}"
 
 
+for command in (open_run, close_run, cancel_run, reap_run):
+    run.add_command(command)
 run.add_command(list_runs)
 run.add_command(signal)
 run.add_command(sweep)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +15,7 @@ from tape.cli.choices import Choices, run as finish, shared
 
 if TYPE_CHECKING:
     from tape.core.run import RunRecord
-    from tape.core.run_query import RunQuery
+    from tape.operations.journal_runs import ListRuns
 
 STATUSES: Final = ("open", "running", "stale", "complete")
 ORDERS: Final = ("live", "newest", "oldest", "id")
@@ -63,24 +64,25 @@ def list_runs(choices: Choices, /, limit: int, **filters: Any) -> None:
 async def _listed(choices: Choices, filters: Mapping[str, Any], limit: int) -> Sequence[RunRecord]:
     from tape.core.run_query import MAX_PAGE
 
-    query = _query(filters)
+    request = _request(filters)
     found: list[RunRecord] = []
-    async with choices.open_store(must_exist=True) as store:
+    async with choices.open_operations(must_exist=True) as operations:
         while len(found) < limit:
-            after = query.position(found[-1]) if found else None
-            page = await store.runs.listed(query, min(MAX_PAGE, limit - len(found)), after)
-            found += page
-            if not page:
+            page = await operations.call(replace(request, limit=min(MAX_PAGE, limit - len(found))))
+            found += page.rows
+            request = replace(request, cursor=page.next_cursor)
+            if not page.next_cursor:
                 break
     return found
 
 
-def _query(filters: Mapping[str, Any]) -> RunQuery:
-    from tape.core.run_query import RunOrder, RunQuery, StatusFilter
+def _request(filters: Mapping[str, Any]) -> ListRuns:
+    from tape.core.run_query import RunOrder, StatusFilter
+    from tape.operations.journal_runs import ListRuns
 
     kinds: dict[str, Any] = {"status": StatusFilter, "order": RunOrder}
     given = {name: value for name, value in filters.items() if value is not None}
-    return RunQuery(**{name: kinds[name](value) if name in kinds else value for name, value in given.items()})
+    return ListRuns(**{name: kinds[name](value) if name in kinds else value for name, value in given.items()})
 
 
 def facts_of(record: RunRecord) -> dict[str, object]:

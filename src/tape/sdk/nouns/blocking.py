@@ -46,6 +46,13 @@ def waiting(method: Callable[Concatenate[N, P], Awaitable[T]]) -> Callable[Conca
 
 
 class Runs(Noun[runs.Runs]):
+    open = waiting(runs.Runs.open)
+    close = waiting(runs.Runs.close)
+    reap = waiting(runs.Runs.reap)
+    list = waiting(runs.Runs.list)
+    show = waiting(runs.Runs.show)
+    fork = waiting(runs.Runs.fork)
+    diff = waiting(runs.Runs.diff)
     begin = waiting(runs.Runs.begin)
     take = waiting(runs.Runs.take)
     heartbeat = waiting(runs.Runs.heartbeat)
@@ -172,6 +179,7 @@ class Values(Noun[values.Values]):
 
 class Events(Noun[events.Events]):
     append = waiting(events.Events.append)
+    list = waiting(events.Events.list)
     _stream = waiting(events.Events.stream)
 
     def stream(self, **options: Unpack[Wishes]) -> BlockingStream[Entry]:

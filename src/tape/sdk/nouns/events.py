@@ -1,16 +1,23 @@
 """Events, as a program says and follows them."""
 
 from collections.abc import Iterable
+from datetime import timedelta
+from typing import TypeAlias
 
 from tape.core.event import Entry, Event
-from tape.operations.ledgers import EventLog, Following, LedgerStreamOptions
+from tape.core.event_page import EventPage
+from tape.operations.journal_runs import EVENTS, NO_WAIT, ListEvents
+from tape.operations.ledgers import Following, Ledgers, LedgerStreamOptions
+
+Entries: TypeAlias = list[Entry]  # in the class, `list` is a method
 
 
 class Events:
     """What producers say, and everything that is said."""
 
-    def __init__(self, log: EventLog) -> None:
-        self._log = log
+    def __init__(self, ledgers: Ledgers) -> None:
+        self._ledgers = ledgers
+        self._log = ledgers.events
 
     async def append(
         self,
@@ -19,10 +26,20 @@ class Events:
         key: str | None = None,
         expected_seq: int | None = None,
         open: bool = False,
-    ) -> list[Entry]:
+    ) -> Entries:
         """Appends one event or many, all or none; the same key and body again give the first positions."""
         said = (events,) if isinstance(events, Event) else tuple(events)
-        return list(await self._log.append(said, key, expected_seq, open))
+        return [*await self._log.append(said, key, expected_seq, open)]
+
+    async def list(
+        self, run_id: str, after: int = 0, limit: int = EVENTS, *, wait: timedelta = NO_WAIT, epoch: int | None = None
+    ) -> EventPage:
+        """Entries of a run after a seq, a page at a time; with a `wait`, an empty page only after that time.
+
+        `epoch` is the epoch of `after`: a page has it.
+        """
+        request = ListEvents(run_id=run_id, after=after, limit=limit, wait=wait, epoch=epoch)
+        return await self._ledgers.call(request)
 
     async def stream(
         self,

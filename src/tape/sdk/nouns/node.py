@@ -24,7 +24,7 @@ class AsyncNode:
     def __init__(self, ledgers: Ledgers, app: str = ANY) -> None:
         self.app = check_app(app)
         self.call = ledgers.call
-        self.events = Events(ledgers.events)
+        self.events = Events(ledgers)
         self.runs = Runs(ledgers)
         self.decisions = Decisions(ledgers)
         self.effects = Effects(ledgers, app)

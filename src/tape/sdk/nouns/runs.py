@@ -8,7 +8,6 @@ from tape.core.claim import RUN_LEASE
 from tape.core.codec import JsonValue
 from tape.core.ids import RunId
 from tape.core.run_state import Compaction, Identity, Invocation, RunClaim, RunState, RunStatus
-from tape.operations.ledgers import Ledgers
 from tape.operations.runs import (
     BeginRun,
     CompactRun,
@@ -21,13 +20,11 @@ from tape.operations.runs import (
     TakeRun,
 )
 from tape.sdk.nouns.body import text_of
+from tape.sdk.nouns.journal_runs import JournalRuns
 
 
-class Runs:
-    """Work that is begun once, done by one at a time, and ended for good."""
-
-    def __init__(self, ledgers: Ledgers) -> None:
-        self._ledgers = ledgers
+class Runs(JournalRuns):
+    """Work that is begun once, done by one at a time, and ended for good; and runs that are only opened."""
 
     async def begin(
         self,
@@ -77,10 +74,6 @@ class Runs:
         """Ends a run; what has ended for good stays as it is."""
         request = EndRun(run_id=run_id, status=RunStatus(status), detail_json=text_of(detail), fence=fence)
         return await self._ledgers.call(request, caller)
-
-    async def cancel(self, run_id: str, detail: JsonValue = None, caller: Caller = PLAIN) -> RunState:
-        """Ends a run for its worker, who hears of it with the next heartbeat."""
-        return await self.end(run_id, RunStatus.CANCELLED, detail, caller=caller)
 
     async def find(self, run_id: str) -> RunState:
         return await self._ledgers.call(GetRun(run_id=run_id))

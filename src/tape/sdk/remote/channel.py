@@ -35,7 +35,7 @@ _RETRIES: Final = {
             "name": [
                 {"service": SERVICE.full_name, "method": method.name}
                 for method in SERVICE.methods
-                if method.name.startswith(("Find", "Get", "List")) and method.name != "ListDueTimers"
+                if method.name.startswith(("Diff", "Find", "Get", "List", "Show")) and method.name != "ListDueTimers"
             ],
             "retryPolicy": {
                 "maxAttempts": 5,
@@ -86,13 +86,16 @@ class Channel:
             return
         raise Unavailable(f"nobody answers at {quoted(self._url)}")
 
-    async def call(self, name: str, request: Message, answer: type[M], caller: Caller = PLAIN) -> M:
-        """The answer; it is waited for until the deadline of the caller's scope, or for half a minute."""
-        return await self._send(name, await self._fitting(name, request), answer, caller)
+    async def call(self, name: str, request: Message, answer: type[M], caller: Caller = PLAIN, wait_s: float = 0) -> M:
+        """The answer; it is waited for until the deadline of the caller's scope, or for half a minute.
 
-    async def _send(self, name: str, request: Message, answer: type[M], caller: Caller = PLAIN) -> M:
+        `wait_s` is how long the server itself may wait before it answers.
+        """
+        return await self._send(name, await self._fitting(name, request), answer, caller, wait_s)
+
+    async def _send(self, name: str, request: Message, answer: type[M], caller: Caller = PLAIN, wait_s: float = 0) -> M:
         method = self._channel.unary_unary(PATH + name, type(request).SerializeToString, answer.FromString)
-        call = method(request, timeout=_time_left(), metadata=_metadata(caller), wait_for_ready=True)
+        call = method(request, timeout=_time_left(CALL_S + wait_s), metadata=_metadata(caller), wait_for_ready=True)
         await _ended(call)
         try:
             response: M = await call
@@ -122,7 +125,7 @@ class Channel:
         )
         asked = ServerReflectionRequest(file_containing_symbol=SERVICE.full_name)
         try:
-            async for answer in method(iter([asked]), timeout=_time_left()):
+            async for answer in method(iter([asked]), timeout=_time_left(CALL_S)):
                 (file,) = answer.file_descriptor_response.file_descriptor_proto
                 return ServerKnowledge.of_file(FileDescriptorProto.FromString(file))
         except (grpc.aio.AioRpcError, ValueError):
@@ -172,9 +175,9 @@ def _target(url: str) -> str:
     return f"{host}:{parts.port or PORT}"
 
 
-def _time_left() -> float:
+def _time_left(longest_s: float) -> float:
     """A moment longer than the caller's scope has, so that it is the scope that ends the call and not its error."""
-    return max(0.0, min(CALL_S, anyio.current_effective_deadline() - anyio.current_time() + MOMENT_S))
+    return max(0.0, min(longest_s, anyio.current_effective_deadline() - anyio.current_time() + MOMENT_S))
 
 
 def _metadata(caller: Caller) -> Sequence[tuple[str, str]]:

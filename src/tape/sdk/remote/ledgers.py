@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from tape.core.caller import PLAIN, Caller
 from tape.core.session import Session
+from tape.operations.journal_runs import ListEvents
 from tape.operations.operation import OperationRequest
 from tape.operations.values import GetSession
 from tape.sdk.remote.channel import Channel
@@ -36,7 +37,8 @@ class Ledgers:
         return watch
 
     async def _call(self, carried: Procedure, request: OperationRequest[Any], caller: Caller) -> Any:
-        response = await self._channel.call(carried.name, carried.encode(request), carried.response, caller)
+        wait_s = request.wait.total_seconds() if isinstance(request, ListEvents) else 0
+        response = await self._channel.call(carried.name, carried.encode(request), carried.response, caller, wait_s)
         return carried.result.decode(response)
 
     async def _with_older_events(self, request: GetSession, session: Session) -> Session:

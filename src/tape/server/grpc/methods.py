@@ -52,7 +52,8 @@ async def _call(name: str, hall: Hall, message: Message, caller: Caller) -> Mess
     carried = procedure_of(name, message)
     result = await hall.operations.call(carried.decode(message), caller)
     response = carried.respond(result, message)
-    await _number(hall, [response] if isinstance(response, pb.RunState) else getattr(response, "runs", ()))
+    if isinstance(response, pb.RunState | pb.ListRunsResponse):
+        await _number(hall, [response] if isinstance(response, pb.RunState) else response.runs)
     return response
 
 

@@ -10,13 +10,13 @@ from tape.bus.journal import Journal
 from tape.bus.stream import StreamReader
 from tape.core.event import Entry, check_run_id
 from tape.core.ids import RunId
+from tape.core.server_unavailable import ServerUnavailable
 from tape.core.value import ValueChange
 from tape.operations.ledgers import Watching
 from tape.server.grpc.batches import BLOCK
 from tape.server.grpc.hall import Hall, bounded
 from tape.server.grpc.replay import Blocks, Deliver
 from tape.server.grpc.tail import LEAVING, Finish, Line, Replayed, RpcStream, opening, push
-from tape.server.http.errors import ServerUnavailable
 from tape.server.sse.subscribers import Subscriber
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.entries import encoded, journal_entry

@@ -9,8 +9,8 @@ from tape.bus.stream import StreamReader
 from tape.core.errors import BrokerOverflowError
 from tape.core.event import Entry
 from tape.core.ids import RunId
+from tape.core.server_unavailable import ServerUnavailable
 from tape.server.grpc.replay import Deliver, Pages, Replay
-from tape.server.http.errors import ServerUnavailable
 from tape.server.sse.subscribers import Subscriber, Subscribers
 from tape.telemetry import Meters
 

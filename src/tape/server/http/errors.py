@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tape.core.errors import NotFound, TapeError, Unavailable, UsageError
+from tape.core.errors import NotFound, TapeError, UsageError
 
 
 class BadRequest(UsageError):
@@ -63,14 +63,6 @@ class HeadersTooLarge(UsageError):
     """The headers are over their limit."""
 
     http_status = 431
-
-
-class ServerUnavailable(Unavailable):
-    """The server itself cannot serve this now; unlike a store's error text, its reason is sent to the client."""
-
-    @property
-    def code(self) -> str:
-        return "unavailable"
 
 
 class ClientDisconnected(TapeError):

@@ -20,7 +20,8 @@ from tape.core.errors import (
     TapeError,
     Unavailable,
 )
-from tape.server.http.errors import MethodNotAllowed, ServerUnavailable
+from tape.core.server_unavailable import ServerUnavailable
+from tape.server.http.errors import MethodNotAllowed
 
 CONTENT_TYPE: Final = "application/problem+json"
 MAX_DETAIL: Final = 300

@@ -7,10 +7,10 @@ import anyio
 from tape.core import codec, flow, sequence
 from tape.core.errors import TapeError
 from tape.core.ids import GlobalSeq
+from tape.core.server_unavailable import ServerUnavailable
 from tape.operations.catalogue import OPERATIONS
 from tape.operations.surfaces import flat_fields
 from tape.server.http.body import MAX_BODY
-from tape.server.http.errors import ServerUnavailable
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import ResponseSpec, Route, respond_with

@@ -1,20 +1,18 @@
 """`GET /runs`: pages of runs by status, app, label, prefix, parent and times."""
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Final, Literal, TypeVar
 
 from msgspec import Meta
 
 from tape.core.errors import UsageError, quoted
-from tape.core.page import fit_answer
-from tape.core.run import RunRecord
-from tape.core.run_query import LAST_MS, RunOrder, RunPosition, RunQuery, StatusFilter
+from tape.core.run_query import LAST_MS, RunOrder, StatusFilter
+from tape.operations.journal_runs import ListRuns
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter
 from tape.server.http.whole_number import whole_number
-from tape.server.node import ColdRuns, Node
+from tape.server.node import Node
 from tape.server.routes.parameters import CURSOR, LIMIT, MAX_LIMIT, limit_of
 from tape.server.routes.schemas import Id, Run, Runs, Text
 
@@ -33,39 +31,22 @@ _Order = Literal["live", "newest", "oldest", "id"]
 
 async def list_runs(request: Request, node: Node) -> Response:
     """A page of the runs that match, in the store or in cold files; each run once."""
-    query, limit = _query(request), limit_of(request, MAX_LIMIT)
-    after = query.decode(request.parameter("cursor") or "")
-    found = await node.runs.listed(query, limit + 1, after)
-    if node.cold is not None:
-        found = query.in_order([*found, *await _cold(query, node, node.cold, after)])
-    page = query.page(found, len(fit_answer(found[:limit], _size)))
-    return Response.json(Runs(runs=[Run.of(record) for record in page.runs], next_cursor=page.next_cursor))
+    page = await node.operations.call(_list(request))
+    return Response.json(Runs(runs=[Run.of(record) for record in page.rows], next_cursor=page.next_cursor))
 
 
-def _size(record: RunRecord) -> int:
-    """At most how many bytes a run takes in an answer."""
-    return 512 + 4 * (len(record.meta.label or "") + len(record.meta.started_at or ""))
-
-
-async def _cold(query: RunQuery, node: Node, cold: ColdRuns, after: RunPosition | None) -> Sequence[RunRecord]:
-    """The matching runs after a position that only cold files have."""
-    records = [record for record in await cold.listed() if query.matches(record)]
-    if after is not None:
-        records = [record for record in records if query.follows(query.position(record), after)]
-    stored = await node.runs.heads([record.run_id for record in records]) if records else {}
-    return [record for record in records if record.run_id not in stored]
-
-
-def _query(request: Request) -> RunQuery:
+def _list(request: Request) -> ListRuns:
     times = {name: text for name in TIMES if (text := request.parameter(name)) is not None}
     bounds = {name: whole_number(name, text, 0, LAST_MS) for name, text in times.items()}
-    return RunQuery(
+    return ListRuns(
         status=_choice(request, "status", StatusFilter),
         app=request.parameter("app"),
         label=request.parameter("label"),
         prefix=request.parameter("prefix"),
         parent=request.parameter("parent"),
         order=_choice(request, "order", RunOrder),
+        limit=limit_of(request, MAX_LIMIT),
+        cursor=request.parameter("cursor") or "",
         **bounds,
     )
 

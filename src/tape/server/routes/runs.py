@@ -1,29 +1,39 @@
-"""`/runs` and `/forks`: open, list, show, close, cancel and fork runs."""
+"""`/runs` and `/forks`: open, list, show, close, cancel, reap, fork and compare runs."""
 
-import os
 from typing import Final
 
 import msgspec
 
-from tape.core.errors import RunNotFound
-from tape.core.event import check_run_id
+from tape.core import codec, run, run_detail
+from tape.core.caller import Caller
+from tape.core.diff import DiffRow
+from tape.core.event import Entry
 from tape.core.fork_policy import EffectPolicy
-from tape.core.ids import RunId
-from tape.core.run import RunActivity, RunMeta, RunRecord
-from tape.operations.runs import GetRun
-from tape.runs.cancellation import cancel, is_begun
-from tape.runs.forks import ForkSpec
-from tape.server.http.errors import ServerUnavailable
+from tape.core.ledger_diff import LedgerRow
+from tape.operations.journal_runs import (
+    CANCELLED,
+    DIFF_ROWS,
+    CancelRun,
+    CloseRun,
+    DiffRuns,
+    ForkRun,
+    OpenRun,
+    ReapRun,
+    ShowRun,
+)
 from tape.server.http.request import Request
 from tape.server.http.response import Response
-from tape.server.http.route import ResponseSpec, Route, respond_with
+from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
 from tape.server.routes.bounded import fit_beside
-from tape.server.routes.parameters import RUN_ID
+from tape.server.routes.ledger_schemas import DiffedEntry, DiffedLedger, DiffedRow, DiffedSide, RunDiff
+from tape.server.routes.parameters import LIMIT, RUN_ID, limit_of
 from tape.server.routes.run_lists import FILTERS, list_runs
 from tape.server.routes.schemas import (
+    Cancellation,
     ClosedRun,
     ForkedRun,
+    Id,
     LedgerRun,
     NewFork,
     NewRun,
@@ -37,79 +47,96 @@ from tape.server.routes.schemas import (
 async def open_run(request: Request, node: Node) -> Response:
     """Opens a run, or reopens a closed one."""
     new: NewRun = parse_body(await request.json(), NewRun) if request.is_unread else NewRun()
-    run_id = new.run_id or f"run-{os.urandom(8).hex()}"
-    meta = RunMeta(label=new.label, started_at=new.started_at, app=new.app, user=new.user, session=new.session)
-    await node.journal.open_run(run_id, meta)
-    return Response.json(OpenedRun(run_id=run_id, epoch=node.journal.epoch), 201, location=f"/runs/{run_id}")
+    opened = await node.operations.call(OpenRun(**{**msgspec.structs.asdict(new), "run_id": new.run_id or ""}))
+    body = OpenedRun(run_id=opened.run_id, epoch=opened.epoch)
+    return Response.json(body, 201, location=f"/runs/{opened.run_id}")
 
 
 async def show_run(request: Request, node: Node) -> Response:
-    record = await find(node, check_run_id(request.values["run_id"]))
-    return Response.json(RunDetail.of_record(record, node.journal.epoch, await _ledger(node, record.run_id)))
+    found = await node.operations.call(ShowRun(run_id=request.values["run_id"]))
+    return Response.json(RunDetail.of_record(found.record, found.epoch, _ledger(found)))
 
 
 async def close_run(request: Request, node: Node) -> Response:
     """Closes a run after all earlier appends; closing it again changes nothing."""
-    run_id = request.values["run_id"]
-    last_seq = await node.journal.close_run(run_id)
-    return Response.json(ClosedRun(run_id=run_id, status=RunActivity.COMPLETE, last_seq=last_seq))
+    return _closed(await node.operations.call(CloseRun(run_id=request.values["run_id"])))
 
 
 async def cancel_run(request: Request, node: Node) -> Response:
     """Stops the producer or function of a run and closes it with an entry; an ended run is not changed."""
-    run_id = check_run_id(request.values["run_id"])
-    reason = "it was asked for"
-    if node.ledgers is not None and await is_begun(node.ledgers, run_id):
-        last_seq = await cancel(node.journal, node.ledgers, run_id, reason)
-    else:
-        last_seq = await node.forks.cancel(run_id, reason)
-    return Response.json(ClosedRun(run_id=run_id, status=RunActivity.COMPLETE, last_seq=last_seq))
+    given: Cancellation = parse_body(await request.json(), Cancellation) if request.is_unread else Cancellation()
+    cancel = CancelRun(run_id=request.values["run_id"], reason=CANCELLED if given.reason is None else given.reason)
+    return _closed(await node.operations.call(cancel, Caller(trace=request.trace)))
+
+
+async def reap_run(request: Request, node: Node) -> Response:
+    return _closed(await node.operations.call(ReapRun(run_id=request.values["run_id"])))
 
 
 async def fork_run(request: Request, node: Node) -> Response:
     """Creates a child that can be streamed at once; its producer, if it has one, runs after the answer."""
     new: NewFork = parse_body(await request.json(), NewFork)
-    spec = ForkSpec(
+    fork = ForkRun(
+        run_id=new.parent_run_id,
         at_seq=new.at_seq,
-        mutation=new.mutation,
+        mutation_json="" if new.mutation is None else codec.encode(new.mutation),
         n_turns=new.n_turns,
         producer=new.producer,
         effects=None if new.effects is None else EffectPolicy(new.effects),
         reason=new.reason,
     )
-    parent = await find(node, check_run_id(new.parent_run_id))
-    child = await node.forks.fork(parent, spec)
-    return Response.json(ForkedRun(child_run_id=child, parent_run_id=parent.run_id, at_seq=new.at_seq))
+    child = await node.operations.call(fork)
+    return Response.json(
+        ForkedRun(child_run_id=child.child_run_id, parent_run_id=child.parent_run_id, at_seq=child.at_seq)
+    )
 
 
-async def find(node: Node, run_id: RunId) -> RunRecord:
-    """The record of a run, from the store or from its cold file."""
-    record = await node.runs.find(run_id) or await _find_cold(node, run_id)
-    if record is None:
-        raise RunNotFound(run_id)
-    return record
+async def diff_runs(request: Request, node: Node) -> Response:
+    """The entries, decisions and effects in which two runs differ, as many as an answer carries."""
+    one, other = request.values["run_id"], request.values["other"]
+    found = await node.operations.call(DiffRuns(run_id=one, other=other, limit=limit_of(request, DIFF_ROWS)))
+    return Response.json(
+        RunDiff(
+            one=found.one,
+            other=found.other,
+            shared=found.shared,
+            places=found.places,
+            differing=found.differing,
+            entries=[_diffed(row) for row in found.entries],
+            ledgers=[_diffed_ledger(row) for row in found.ledgers],
+        )
+    )
 
 
-async def _ledger(node: Node, run_id: RunId) -> LedgerRun | None:
-    """The ledger of a run that was begun; a run that was only opened has none."""
-    if node.ledgers is None or not await is_begun(node.ledgers, run_id):
+def _closed(found: run.ClosedRun) -> Response:
+    return Response.json(ClosedRun(run_id=found.run_id, status=run.RunActivity.COMPLETE, last_seq=found.last_seq))
+
+
+def _ledger(found: run_detail.RunDetail) -> LedgerRun | None:
+    if found.ledger is None:
         return None
-    run, unmet = await node.ledgers.call(GetRun(run_id=run_id)), await node.ledgers.obligations.unmet(run_id)
-    owed = fit_beside((each.summary for each in unmet), run.summary)
-    return msgspec.convert({**run.summary, "obligations": owed}, LedgerRun)
+    summary = found.ledger.summary
+    owed = fit_beside((each.summary for each in found.obligations), summary)
+    return msgspec.convert({**summary, "obligations": owed}, LedgerRun)
 
 
-async def _find_cold(node: Node, run_id: RunId) -> RunRecord | None:
-    if node.cold is None:
+def _diffed(row: DiffRow) -> DiffedRow:
+    return DiffedRow(one=_diffed_entry(row.one), other=_diffed_entry(row.other))
+
+
+def _diffed_entry(entry: Entry | None) -> DiffedEntry | None:
+    if entry is None:
         return None
-    if node.cold.is_being_written(run_id):
-        raise being_written(run_id)
-    return await node.cold.find(run_id)
+    payload = None if entry.payload_json is None else entry.payload
+    return DiffedEntry(seq=entry.seq, global_seq=entry.global_seq, kind=entry.kind, type=entry.type, payload=payload)
 
 
-def being_written(run_id: RunId) -> ServerUnavailable:
-    return ServerUnavailable(f"run {run_id!r} is still being written to its file; try again in a moment")
+def _diffed_ledger(row: LedgerRow) -> DiffedLedger:
+    one, other = (None if side is None else DiffedSide(*side) for side in (row.one, row.other))
+    return DiffedLedger(what=row.what, place=row.place, name=row.name, is_same=row.is_same, one=one, other=other)
 
+
+_OTHER: Final = Parameter(name="other", location="path", schema=Id, description="The run to compare with.")
 
 ROUTES: Final = (
     Route(
@@ -134,8 +161,20 @@ ROUTES: Final = (
     Route(
         method="POST", path="/runs/{run_id}/cancel", name="cancelRun",
         summary="Stop the producer or function of a run, and close the run",
-        handler=respond_with(cancel_run), parameters=(RUN_ID,), response=ResponseSpec(schema=ClosedRun),
-        problems=(400, 404, 503),
+        handler=respond_with(cancel_run), parameters=(RUN_ID,), body=Cancellation, is_body_required=False,
+        response=ResponseSpec(schema=ClosedRun), problems=(400, 404, 413, 415, 503),
+    ),
+    Route(
+        method="POST", path="/runs/{run_id}/reap", name="reapRun",
+        summary="Reap a closed run: a bounded store deletes its entries, a durable one keeps them",
+        handler=respond_with(reap_run), parameters=(RUN_ID,), response=ResponseSpec(schema=ClosedRun),
+        problems=(400, 404, 409, 503),
+    ),
+    Route(
+        method="GET", path="/runs/{run_id}/diff/{other}", name="diffRuns",
+        summary="The entries, decisions and effects in which two runs differ",
+        handler=respond_with(diff_runs), parameters=(RUN_ID, _OTHER, LIMIT), response=ResponseSpec(schema=RunDiff),
+        problems=(400, 404, 410, 503),
     ),
     Route(
         method="POST", path="/forks", name="forkRun", summary="Fork a run at a seq",

@@ -8,6 +8,7 @@ from tape.core.codec import JsonValue
 from tape.core.ids import ID_GRAMMAR
 from tape.core.producer import MAX_TURNS, TURNS
 from tape.core.run import MAX_LENGTH, RunActivity, RunRecord
+from tape.wire.frames import Delivered
 from tape.wire.strict_json import convert
 
 Id = Annotated[str, Meta(pattern=f"^{ID_GRAMMAR}$", description="1 to 128 of A-Z a-z 0-9 . _ -")]
@@ -123,6 +124,12 @@ class RunDetail(Struct, frozen=True, kw_only=True):
         )
 
 
+class Cancellation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Why a run is cancelled; its last entry says it."""
+
+    reason: Text | None = None
+
+
 class ClosedRun(Struct, frozen=True, kw_only=True):
     """A closed run and its last seq."""
 
@@ -171,6 +178,18 @@ class Appended(Struct, frozen=True, kw_only=True):
     """The positions of the appended events, in their order."""
 
     entries: list[Position]
+
+
+class Events(Struct, frozen=True, kw_only=True):
+    """Entries of a run, as its stream sends them; the next page is the one after `next`.
+
+    A closed run was read to its end when `next` is its `head`.
+    """
+
+    entries: list[Delivered]
+    next: Count
+    head: Count
+    closed: bool
 
 
 class Health(Struct, frozen=True, kw_only=True):

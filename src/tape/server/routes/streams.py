@@ -8,15 +8,13 @@ from msgspec import Meta
 
 from tape.core.errors import BrokerOverflowError, InvalidCursor, RunNotFound
 from tape.core.flow import MAX_MAX_QUEUED, MIN_MAX_QUEUED
-from tape.core.ids import RunId
-from tape.core.run import RunRecord
-from tape.server.http.errors import ClientDisconnected, ServerUnavailable
+from tape.core.server_unavailable import ServerUnavailable
+from tape.server.http.errors import ClientDisconnected
 from tape.server.http.request import Request, Send
 from tape.server.http.response import Response
 from tape.server.http.route import Handler, Parameter, ResponseSpec, Route
-from tape.server.node import ColdRuns, Node
+from tape.server.node import Node
 from tape.server.routes.parameters import RUN_ID
-from tape.server.routes.runs import being_written
 from tape.server.routes.schemas import Id
 from tape.server.sse.options import MAX_CURSOR, StreamRequest
 from tape.server.sse.run_end import RunEndFrames
@@ -82,11 +80,8 @@ async def _source(parsed: StreamRequest, node: Node) -> tuple[StreamSource, int]
         return JournalSource(node.journal, parsed.subject, parsed.where), await node.journal.head()
     run_id, ends = parsed.run_id, RunEndFrames(node.runs, node.ledgers)
     record = await node.runs.find(run_id)
-    is_ended = record is None or not record.head.is_open
-    if node.cold is not None and is_ended and _is_cold(node.cold, run_id, record):
+    if node.cold is not None and (file := await node.cold.find_ended(run_id, record)) is not None:
         await node.journal.head()  # updates the epoch, which a file does not know
-        if (file := await node.cold.find(run_id)) is None:
-            raise being_written(run_id)
         last = file.head.last_seq
         return ColdSource(node.cold, node.journal.epoch, run_id, last, ends, parsed.subject, parsed.where), last
     if record is None:
@@ -102,18 +97,6 @@ async def _is_at_end(source: StreamSource, last: int, epoch: int | None) -> bool
         except (InvalidCursor, BrokerOverflowError):
             return False
         return page.is_over and reader.cursor == last
-
-
-def _is_cold(cold: ColdRuns, run_id: RunId, record: RunRecord | None) -> bool:
-    """Whether to read an ended run from its file, which must not be opened while it is being written.
-
-    While the store holds the run, the file may be incomplete, of an earlier incarnation, or of another journal.
-    """
-    if record is not None and not record.is_reaped:
-        return (run_id, record.head.opened_seq) in cold.incarnations
-    if cold.is_being_written(run_id):
-        raise being_written(run_id)
-    return cold.has(run_id)
 
 
 async def _send_handshake(node: Node, send: Send, cursor: int | None) -> None:

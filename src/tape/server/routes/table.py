@@ -6,6 +6,7 @@ from tape.server.http.route import Route
 from tape.server.routes import (
     console,
     documents,
+    event_pages,
     events,
     health,
     lake,
@@ -27,6 +28,7 @@ _OWN: Final = (
     *metrics.ROUTES,
     *runs.ROUTES,
     *events.ROUTES,
+    *event_pages.ROUTES,
     *streams.ROUTES,
     *reactions.ROUTES,
     *tasks.ROUTES,

@@ -32,7 +32,7 @@ class StreamRequest:
             subject=request.parameter("subject"),
             where=request.parameter("where"),
             after=_after(request, is_of_run=run_id is not None),
-            epoch=_epoch(request),
+            epoch=epoch_of(request),
             flow=_flow(request.parameter("slow"), request.parameter("maxQueued")),
         )
 
@@ -55,7 +55,8 @@ def _cursor(name: str, text: str) -> int:
     return whole_number(name, text, 0, MAX_CURSOR, InvalidCursor)
 
 
-def _epoch(request: Request) -> int | None:
+def epoch_of(request: Request) -> int | None:
+    """The epoch of a request's cursor, if it names one."""
     text = request.header("x-tape-epoch") or request.parameter("epoch")
     return None if text is None else _cursor("an epoch", text)
 

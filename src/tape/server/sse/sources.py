@@ -1,20 +1,15 @@
 """The sources of SSE streams: a run, the journal across runs, or an ended run that only a cold file has."""
 
-from collections.abc import Sequence
 from typing import Protocol
 
 from tape.bus.journal import Journal
-from tape.bus.selection import RunSelection
 from tape.bus.stream import StreamReader
 from tape.bus.stream_options import entry_filter
-from tape.bus.tail import Tail
-from tape.core.fork import Segment
-from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
-from tape.core.ports import Bounds, RunDirectory, RunPage
+from tape.core.ids import Epoch, RunId, Seq
+from tape.core.ports import RunDirectory
 from tape.core.run import Head
 from tape.core.subject import Pattern
-from tape.core.term import Term
-from tape.server.node import ColdRuns
+from tape.runs.cold_runs import ColdHistory, ColdRuns
 from tape.server.sse.run_end import RunEndFrames
 from tape.wire.frames import RunEnd
 from tape.wire.sse import IdField
@@ -96,7 +91,7 @@ class RunSource(JournalSource):
 
 
 class ColdSource:
-    """An ended run in its file, up to `last_seq`. Nothing follows it, so its tail stays empty."""
+    """An ended run in its file, up to `last_seq`."""
 
     by: IdField = "seq"
 
@@ -118,28 +113,10 @@ class ColdSource:
         self.is_filtered = subject is not None or where is not None
 
     def open(self, after: int, epoch: int | None = None) -> StreamReader:
-        known = self.epoch if epoch is None else Epoch(epoch)
-        selection = RunSelection(self._history, self._run_id, after + 1, accepts=self._accepts, epoch=known)
-        return StreamReader(selection, Tail(GlobalSeq(0), epoch=self.epoch))
+        return self._history.reader(self._run_id, after, epoch, self._accepts)
 
     async def restart(self) -> tuple[int, int]:
         return 0, 1
 
     async def end(self, last_id: int) -> RunEnd:
         return await self._ends.of(self._run_id, last_id)
-
-
-class ColdHistory:
-    """A run's file as the history of a stream; a file has no terms, so a cursor of another epoch is never resumed."""
-
-    def __init__(self, cold: ColdRuns, epoch: Epoch, last_seq: Seq) -> None:
-        self._cold = cold
-        self._epoch = epoch
-        self._head = Head(last_seq=last_seq, closed_seq=last_seq)
-
-    async def read_run(self, run_id: RunId, after: Seq, segments: Sequence[Segment] = ()) -> RunPage:
-        entries = await self._cold.page(run_id, Seq(after + 1))
-        return RunPage(entries, self._head, Bounds(GlobalSeq(1), GlobalSeq(0)), epoch=self._epoch)
-
-    async def terms(self) -> Sequence[Term]:
-        return ()

@@ -1,0 +1,99 @@
+"""`tape run open|close|cancel|reap`: begin and end runs."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from tape.cli import output
+from tape.cli.choices import Choices, run as finish, shared
+
+if TYPE_CHECKING:
+    from tape.core.errors import NotFound
+    from tape.core.run import ClosedRun
+    from tape.operations.operation import OperationRequest
+
+R = TypeVar("R")
+
+
+@click.command("open")
+@click.argument("run_id", metavar="[RUN]", default="")
+@click.option("--label", metavar="TEXT", help="What lists call it.")
+@click.option("--app", metavar="NAME", help="The app that it belongs to.")
+@click.option("--user", metavar="NAME", help="Its user.")
+@click.option("--session", metavar="NAME", help="Its session.")
+@shared
+@click.pass_obj
+def open_run(
+    choices: Choices, run_id: str, label: str | None, app: str | None, user: str | None, session: str | None
+) -> None:
+    """Open RUN, or a closed one again; without a name it gets one."""
+    from tape.operations.journal_runs import OpenRun
+
+    request = OpenRun(run_id=run_id, label=label, app=app, user=user, session=session)
+    opened = finish(partial(call, choices, request, must_exist=False))
+    if choices.is_json:
+        output.write_json({"run_id": opened.run_id, "epoch": opened.epoch})
+    else:
+        output.write(f"{output.paint(opened.run_id, 'bold')}  open")
+
+
+@click.command("close")
+@click.argument("run_id", metavar="RUN")
+@shared
+@click.pass_obj
+def close_run(choices: Choices, run_id: str) -> None:
+    """Close RUN; its streams drain and end."""
+    from tape.operations.journal_runs import CloseRun
+
+    _write(choices, finish(partial(call, choices, CloseRun(run_id=run_id))), "closed")
+
+
+@click.command("cancel")
+@click.argument("run_id", metavar="RUN")
+@click.option("--reason", default="it was asked for", show_default=True, help="Why; its last entry says it.")
+@shared
+@click.pass_obj
+def cancel_run(choices: Choices, run_id: str, reason: str) -> None:
+    """Close RUN, with an entry that says so, and thereby stop whoever goes on in it, wherever that is."""
+    from tape.operations.journal_runs import CancelRun
+
+    _write(choices, finish(partial(call, choices, CancelRun(run_id=run_id, reason=reason))), "closed")
+
+
+@click.command("reap")
+@click.argument("run_id", metavar="RUN")
+@shared
+@click.pass_obj
+def reap_run(choices: Choices, run_id: str) -> None:
+    """Let go of RUN, which is closed: memory and Redis delete its entries, databases keep them."""
+    from tape.operations.journal_runs import ReapRun
+
+    _write(choices, finish(partial(call, choices, ReapRun(run_id=run_id))), "reaped")
+
+
+async def call(choices: Choices, request: OperationRequest[R], *, must_exist: bool = True) -> R:
+    """Runs an operation on runs; a run that does not exist is an error that says how to find those that do."""
+    from tape.core.errors import RunNotFound
+
+    async with choices.open_operations(must_exist=must_exist) as operations:
+        try:
+            return await operations.call(request)
+        except RunNotFound as error:
+            raise unknown_run(error.run_id) from error
+    raise AssertionError("unreachable")
+
+
+def unknown_run(run_id: str) -> NotFound:
+    from tape.core.errors import NotFound
+
+    return NotFound(f"there is no run {run_id!r}; tape run ls lists those there are")
+
+
+def _write(choices: Choices, run: ClosedRun, done: str) -> None:
+    if choices.is_json:
+        output.write_json({"run_id": run.run_id, "status": "complete", "last_seq": run.last_seq})
+    else:
+        output.write(f"{output.escape(run.run_id)}  {done} at seq {run.last_seq}")
