@@ -54,6 +54,8 @@ NOTHING_TO_CONTRADICT = {
     "run.take": "a lease: each call is a claim of its own",
     "run.compact": "it has no arguments; a repetition answers that the run was already compacted",
     "effect.claim": "a lease: each call is a claim of its own",
+    "effect.retry": "it has no arguments; one that is already due again stays so",
+    "obligation.retry": "it has no arguments; one that is already due again stays so",
     "obligation.claim": "a lease: each call is a claim of its own",
     "timer.claim": "a lease: each call is a claim of its own",
     "timer.cancel": "it has no arguments; a repetition answers that there was nothing to cancel",
