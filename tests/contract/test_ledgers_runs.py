@@ -7,9 +7,9 @@ import pytest
 
 from tape.bus.journal import Journal
 from tape.core.caller import Caller
-from tape.core.errors import Conflict, NotFound, NotReady, RunClosed, StaleClaim
+from tape.core.errors import Conflict, NotFound, NotReady, RunClosed, StaleClaim, UsageError
 from tape.core.event import Event, Trace
-from tape.core.run_state import RunStatus
+from tape.core.run_state import Invocation, RunSpec, RunStatus
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend, needs_ledgers
 from tests.contract.events import drain, read_all
@@ -52,6 +52,11 @@ async def test_a_stream_of_a_run_ends_with_the_run(node: AsyncNode, journal: Jou
     assert [entry.type for entry in entries] == ["running", "message", "terminal"]
     with pytest.raises(RunClosed):
         await journal.append(Event(run_id=run.run_id, payload="late"))
+
+
+async def test_a_run_is_not_begun_for_an_entry_that_cannot_be(node: AsyncNode) -> None:
+    with pytest.raises(UsageError, match="cause"):
+        RunSpec(of=Invocation(app="treasury"), cause=0)
 
 
 async def test_a_run_that_was_cancelled_stays_so_and_is_never_recovered(node: AsyncNode) -> None:

@@ -12,7 +12,7 @@ from tape.core.codec import JsonValue
 from tape.core.errors import UsageError, quoted
 from tape.core.fork_policy import RESERVED
 from tape.core.ids import RunId
-from tape.core.text import check_name
+from tape.core.text import check_count, check_name
 
 MAX_LABELS: Final = 64
 MAX_SCOPES: Final = 256
@@ -84,6 +84,8 @@ class RunSpec:
 
     def __post_init__(self) -> None:
         check_lease(self.lease)
+        if self.cause is not None:
+            check_count("cause", self.cause, 1)
         if self.owner:
             check_owner(self.owner)
         if len(self.scopes) > MAX_SCOPES or len(self.labels) > MAX_LABELS:

@@ -55,6 +55,7 @@ class CompleteEffect(OperationRequest[Effect]):
     fence: int | None = None
 
     names = ("idempotency_key",)
+    statuses = (EffectStatus.CONFIRMED, EffectStatus.FAILED, EffectStatus.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,7 @@ class ReconcileEffect(OperationRequest[Effect]):
     error_json: str = ""
 
     names = ("idempotency_key",)
+    statuses = (EffectStatus.CONFIRMED, EffectStatus.FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

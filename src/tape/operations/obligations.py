@@ -87,6 +87,8 @@ class ResolveObligation(OperationRequest[Obligation]):
     result_json: str = ""
     attempt: int | None = None
 
+    statuses = (ObligationStatus.COMPENSATED, ObligationStatus.STUCK)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryObligation(OperationRequest[Obligation]):

@@ -39,17 +39,21 @@ class OperationRequest(Generic[R_co]):
     """The base of request types; R_co is the type of the result.
 
     Fields are checked by their names: `run_id`, `owner`, `lease`, `app`, `limit`, `error`, bodies that end in `_json`,
-    times that end in `_ms`, and the `names` of a type, which must not be empty.
+    times that end in `_ms`, and the `names` of a type, which must not be empty. `statuses` are those that the field
+    `status` may have, if not all.
     """
 
     __slots__ = ()
     names: ClassVar[tuple[str, ...]] = ()
+    statuses: ClassVar[tuple[StrEnum, ...]] = ()
 
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]  # every request type is a dataclass
             self._check(field.name, getattr(self, field.name))
 
     def _check(self, name: str, value: Any) -> None:
+        if name == "status" and self.statuses and value not in self.statuses:
+            raise UsageError(f"the status is {', '.join(self.statuses)}, not {value}")
         if name in self.names:
             check_name(name, value)
         elif value is None:

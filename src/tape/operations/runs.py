@@ -7,7 +7,7 @@ from typing import Final
 
 from tape.core.claim import RUN_LEASE
 from tape.core.ids import RunId
-from tape.core.run_state import Compaction, Invocation, RunClaim, RunSpec, RunState, RunStatus
+from tape.core.run_state import ENDINGS, Compaction, Invocation, RunClaim, RunSpec, RunState, RunStatus
 from tape.core.text import check_name
 from tape.operations.operation import Access, Operation, OperationRequest, Repeat, Scope, check_limit
 
@@ -44,6 +44,8 @@ class EndRun(OperationRequest[RunState]):
     status: RunStatus
     detail_json: str = ""
     fence: int | None = None
+
+    statuses = tuple(sorted(ENDINGS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ class App:
             return
         route, request.values = self._router.find(request.method, request.raw_path)
         answer.route = route.path
-        request.check_parameters([each.name for each in route.parameters if each.location == "query"])
+        request.check_parameters(route.query)
         await route.handler(request, self._node, answer)
 
     def _preflight(self, request: Request) -> Response:

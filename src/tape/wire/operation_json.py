@@ -4,16 +4,17 @@ The fields of a request and of a result keep their names. A duration is a number
 name, and the fields of `of`, which identifies a record, stand beside the others.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import Field, is_dataclass
 from datetime import timedelta
 from enum import Enum
 from functools import cache
 from types import MappingProxyType, NoneType, UnionType
-from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, inspect
 
 from tape.core.claim import LONGEST, SHORTEST, lease_ms
 from tape.core.errors import UsageError, quoted
@@ -26,20 +27,33 @@ from tape.operations.surfaces import PLURALS, flat_fields, is_required
 
 Json = dict[str, Any]
 
+_WHOLE: Final = re.compile("(-?[0-9]+)[.]0+")  # to JSON Schema 7.0 is an integer
 MILLISECOND: Final = timedelta(milliseconds=1)
 LARGEST: Final = (1 << 63) - 1
 TOKENS: Final = (1 << 53) - 1
 Id = Annotated[str, Meta(pattern=f"^{ID_GRAMMAR}$", description="1 to 128 of A-Z a-z 0-9 . _ -")]
-Name = Annotated[str, Meta(max_length=MAX_NAME, description="printable text")]
-RequiredName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, description="printable text")]
+PRINTABLE: Final = {"format": "printable"}
+Name = Annotated[str, Meta(max_length=MAX_NAME, description="printable text", extra_json_schema=PRINTABLE)]
+RequiredName = Annotated[
+    str, Meta(min_length=1, max_length=MAX_NAME, description="printable text", extra_json_schema=PRINTABLE)
+]
+Cursor = Annotated[
+    str,
+    Meta(
+        max_length=MAX_CURSOR, description="the next_cursor of the page before", extra_json_schema={"format": "cursor"}
+    ),
+]
 Body = Annotated[str, Meta(max_length=MAX_BODY, description="usually JSON; Tape does not interpret it")]
+JsonObject = Annotated[
+    str, Meta(max_length=MAX_BODY, description="a JSON object as text", extra_json_schema={"format": "json-object"})
+]
 Dollars = Annotated[float, Meta(ge=0, le=(1 << 53) // 1_000_000)]
 Lease = Annotated[int, Meta(ge=lease_ms(SHORTEST), le=lease_ms(LONGEST))]
 
 TEXTS: Final[Mapping[str, Any]] = MappingProxyType(
     {
         "run_id": Id, "owner": Id, "rationale": Body, "error": Body,
-        "cursor": Annotated[str, Meta(max_length=MAX_CURSOR, description="the next_cursor of the page before")],
+        "cursor": Cursor, "state_json": JsonObject, "state_delta_json": JsonObject,
         "app": Annotated[str, Meta(pattern=f"^({ID_GRAMMAR})?$", description="an app; empty: any")],
     }
 )  # fmt: skip
@@ -47,6 +61,7 @@ BOUNDS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     {
         "limit": (1, MAX_LIMIT),
         "max_attempts": (1, LARGEST),
+        "cause": (1, LARGEST),
         "tokens": (0, (1 << 53) - 1),
         "token_cap": (0, (1 << 53) - 1),
     }
@@ -57,6 +72,8 @@ BOUNDS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
 def request_type(operation: Operation, without: frozenset[str] = frozenset()) -> type[Struct]:
     """The fields of a request; those in a path may be left out."""
     kept = [each for each in _schema(operation.request, operation.request.names) if each[0] not in without]
+    if statuses := tuple(each.value for each in operation.request.statuses):
+        kept = [("status", Literal[statuses]) if each[0] == "status" else each for each in kept]
     return _struct(operation.request.__name__, operation.summary, kept, is_sent=True)
 
 
@@ -72,11 +89,22 @@ def read_text(operation: Operation, given: Mapping[str, Any]) -> Json:
     return {name: _read(name, text, types[name]) for name, text in given.items()}
 
 
+def type_given(kind: Any) -> Any:
+    """The type of a field that comes as text: it can be left out, but not null."""
+    kinds = [each for each in get_args(kind) if each not in (UnsetType, NoneType)]
+    return kinds[0] if get_origin(kind) in (Union, UnionType) else kind
+
+
 def _read(name: str, text: Any, kind: Any) -> Any:
+    whole = _WHOLE.fullmatch(text) if isinstance(text, str) else None
     try:
-        return msgspec.convert(text, kind, strict=False)
+        return msgspec.convert(whole[1] if whole and _is_number(kind) else text, type_given(kind), strict=False)
     except msgspec.ValidationError as error:
         raise UsageError(f"{name}: {quoted(str(error))[1:-1]}") from None
+
+
+def _is_number(kind: Any) -> bool:
+    return isinstance(inspect.type_info(type_given(kind)), inspect.IntType)
 
 
 def example_of(operation: Operation) -> Json:
@@ -88,6 +116,8 @@ def example_of(operation: Operation) -> Json:
 def _example(name: str, kind: Any) -> Any:
     """The usual example of a field; if it has another set of values, the last one, which is an end."""
     usual = EXAMPLES[name]
+    if get_origin(kind) is Literal and usual not in get_args(kind):
+        return get_args(kind)[-1]
     if isinstance(kind, type) and issubclass(kind, Enum) and usual not in {each.value for each in kind}:
         return list(kind)[-1].value
     return usual
@@ -176,6 +206,8 @@ def _build(kind: Any, given: Mapping[str, Any]) -> Any:
 def _value(hint: Any, given: Any) -> Any:
     if isinstance(given, Struct):
         return _build(hint, msgspec.structs.asdict(given))
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return hint(given)
     return tuple(given) if isinstance(given, list) else given
 
 
@@ -221,7 +253,7 @@ def _sent(kind: Any) -> type[Struct]:
 
 
 def _text(field: Field[Any], names: Sequence[str]) -> Any:
-    if field.name.endswith("_json"):
+    if field.name.endswith("_json") and field.name not in TEXTS:
         return Body
     if field.name in TEXTS and not (field.name == "app" and field.default != ""):
         return TEXTS[field.name]  # the app of a run may have any name; the one of work is an id

@@ -57,6 +57,21 @@ async def test_without_a_near_miss_the_known_parameters_are_named(http: httpx.As
     )
 
 
+async def test_a_required_parameter_that_is_missing_is_refused(http: httpx.AsyncClient) -> None:
+    answer = await http.get("/runs/-/compactable")
+
+    assert (answer.status_code, answer.json()["detail"]) == (400, "the parameter before_ms is required")
+
+
+@pytest.mark.parametrize("now_ms", ["null", "1.5", "-1", ""])
+async def test_a_parameter_that_may_be_left_out_is_a_number_if_it_is_given(
+    http: httpx.AsyncClient, now_ms: str
+) -> None:
+    answer = await http.get("/runs/-/to-recover", params={"now_ms": now_ms})
+
+    assert answer.status_code == 400 and answer.json()["detail"].startswith("now_ms: ")
+
+
 async def test_every_header_of_a_path_may_be_sent_from_another_origin(http: httpx.AsyncClient) -> None:
     answer = await http.options("/values/a/b")
 

@@ -73,11 +73,13 @@ class Request:
         """A parameter of the query that may be given several times."""
         return [value for key, value in self._query if key == name]
 
-    def check_parameters(self, known: Sequence[str]) -> None:
-        """Refuses a parameter that the route does not have, with the name that was probably meant."""
-        for name, _ in self._query:
-            if name not in known:
-                raise UsageError(unknown_name("parameter", name, known))
+    def check_parameters(self, known: Mapping[str, bool]) -> None:
+        """Refuses a parameter that the route does not have, with the near miss, and a required one that is missing."""
+        given = {name for name, _ in self._query}
+        for name in sorted(given - known.keys()):
+            raise UsageError(unknown_name("parameter", name, known))
+        for name in (name for name, is_required in known.items() if is_required and name not in given):
+            raise UsageError(f"the parameter {name} is required")
 
     @cached_property
     def trace(self) -> Trace | None:

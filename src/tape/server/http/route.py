@@ -1,6 +1,6 @@
 """A route as a value: its request, its handler, and its description for the API documents."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -23,6 +23,7 @@ class Parameter:
     location: Literal["path", "query", "header"]
     schema: Any
     description: str
+    is_required: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,11 @@ class Route:
     is_stream: bool = False
     tag: str = ""
     example: Any = None
+
+    @property
+    def query(self) -> Mapping[str, bool]:
+        """The parameters of the query, and whether they are required."""
+        return {each.name: each.is_required for each in self.parameters if each.location == "query"}
 
     @property
     def tags(self) -> list[str]:

@@ -4,10 +4,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from tape.core.text import MAX_NAME
 from tape.server.routes.schemas import Count, Id, PositiveInt
+from tape.wire.operation_json import Name as OptionalName
 
-Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, description="printable text")]
 Version = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
 
@@ -15,7 +14,7 @@ class NewValue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A value to write."""
 
     value: Any
-    writer: Annotated[str, Meta(max_length=MAX_NAME)] = ""
+    writer: OptionalName = ""
 
 
 class KnownValue(Struct, frozen=True, kw_only=True):

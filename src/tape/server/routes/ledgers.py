@@ -12,12 +12,12 @@ from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
 from tape.server.routes.ledger_schemas import (
-    Name,
     NewSignal,
     SentSignal,
 )
 from tape.server.routes.parameters import IDEMPOTENCY_KEY, RUN_ID
 from tape.server.routes.schemas import parse_body
+from tape.wire.operation_json import RequiredName as Name
 
 
 def ledgers_of(node: Node) -> Ledgers:

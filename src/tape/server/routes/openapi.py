@@ -54,7 +54,7 @@ def _parameter(parameter: Parameter, known: Mapping[str, Any]) -> Document:
     return {
         "name": parameter.name,
         "in": parameter.location,
-        "required": parameter.location == "path",
+        "required": parameter.location == "path" or parameter.is_required,
         "description": parameter.description,
         "schema": known[_key(parameter.schema)],
         **({"example": IN_PATHS[parameter.name]} if has_example else {}),

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, get_origin
 
 import msgspec
-from msgspec import Meta, Struct, UnsetType
+from msgspec import Meta, Struct
 
 from tape.core.caller import Caller
 from tape.core.errors import NotFound, quoted
@@ -21,7 +20,15 @@ from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
 from tape.server.routes.parameters import TRACEPARENT
 from tape.server.routes.schemas import parse_body
-from tape.wire.operation_json import example_of, read_text, request_of, request_type, result_type, write_result
+from tape.wire.operation_json import (
+    example_of,
+    read_text,
+    request_of,
+    request_type,
+    result_type,
+    type_given,
+    write_result,
+)
 
 READ_PROBLEMS: Final = (400, 404, 503)
 WRITE_PROBLEMS: Final = (400, 404, 409, 413, 415, 429, 503)
@@ -119,19 +126,13 @@ def _path(operation: Operation) -> list[Parameter]:
 def _query(operation: Operation) -> list[Parameter]:
     """The fields of a request that only reads, but those in the path."""
     return [
-        _parameter(each.name, "query", _given(each.type))
+        _parameter(each.name, "query", type_given(each.type), is_required=each.required)
         for each in msgspec.structs.fields(request_type(operation, frozenset(key_fields(operation))))
     ]
 
 
-def _parameter(name: str, location: Literal["path", "query"], schema: Any) -> Parameter:
-    return Parameter(name=name, location=location, schema=schema, description=MEANINGS[name])
-
-
-def _given(kind: Any) -> Any:
-    """The type of a parameter that is in the query: it can be left out, but not null."""
-    kinds = [each for each in get_args(kind) if each not in (UnsetType, NoneType)]
-    return kinds[0] if get_origin(kind) in (Union, UnionType) else kind
+def _parameter(name: str, location: Literal["path", "query"], schema: Any, *, is_required: bool = True) -> Parameter:
+    return Parameter(name=name, location=location, schema=schema, description=MEANINGS[name], is_required=is_required)
 
 
 LIST: Final = Route(

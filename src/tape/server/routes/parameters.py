@@ -8,6 +8,7 @@ from tape.server.http.request import Request
 from tape.server.http.route import Parameter
 from tape.server.http.whole_number import whole_number
 from tape.server.routes.schemas import Id
+from tape.wire.operation_json import Cursor, RequiredName
 
 MAX_LIMIT: Final = 1000
 Limit = Annotated[int, Meta(ge=1, le=MAX_LIMIT)]
@@ -16,7 +17,10 @@ RUN_ID: Final = Parameter(name="run_id", location="path", schema=Id, description
 REACTION_ID: Final = Parameter(name="reaction_id", location="path", schema=Id, description="The reaction.")
 LIMIT: Final = Parameter(name="limit", location="query", schema=Limit, description="The longest list to return.")
 CURSOR: Final = Parameter(
-    name="cursor", location="query", schema=str, description="The next_cursor of the previous page."
+    name="cursor",
+    location="query",
+    schema=Cursor,
+    description="The next_cursor of the previous page.",
 )
 TRACEPARENT: Final = Parameter(
     name="traceparent", location="header", schema=str, description="The caller's span as W3C trace context."
@@ -24,7 +28,7 @@ TRACEPARENT: Final = Parameter(
 IDEMPOTENCY_KEY: Final = Parameter(
     name="Idempotency-Key",
     location="header",
-    schema=Annotated[str, Meta(min_length=1, max_length=256)],
+    schema=RequiredName,
     description="A repeated request with the same key gets the first answer.",
 )
 

@@ -9,10 +9,14 @@ from tape.core.ids import ID_GRAMMAR
 from tape.core.producer import MAX_TURNS, TURNS
 from tape.core.run import MAX_LENGTH, RunActivity, RunRecord
 from tape.wire.frames import Delivered
+from tape.wire.operation_json import PRINTABLE
 from tape.wire.strict_json import convert
 
 Id = Annotated[str, Meta(pattern=f"^{ID_GRAMMAR}$", description="1 to 128 of A-Z a-z 0-9 . _ -")]
-Text = Annotated[str, Meta(max_length=MAX_LENGTH, description="printable text")]
+Text = Annotated[str, Meta(max_length=MAX_LENGTH, description="printable text", extra_json_schema=PRINTABLE)]
+Subject = Annotated[str, Meta(min_length=1, max_length=1024, extra_json_schema={"format": "subject"})]
+SubjectPattern = Annotated[str, Meta(max_length=1024, extra_json_schema={"format": "subject-pattern"})]
+Cel = Annotated[str, Meta(description="a CEL expression", extra_json_schema={"format": "cel"})]
 PositiveInt = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
 Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 Effects = Literal["replay", "stub", "live"]
@@ -163,7 +167,7 @@ class NewEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     payload: Any
     type: Id = "message"
-    subject: Annotated[str, Meta(min_length=1, max_length=1024)] | None = None
+    subject: Subject | None = None
     schema_version: Annotated[int, Meta(ge=1, le=32767)] = 1
 
 

@@ -15,7 +15,7 @@ from tape.server.http.response import Response
 from tape.server.http.route import Handler, Parameter, ResponseSpec, Route
 from tape.server.node import Node
 from tape.server.routes.parameters import RUN_ID
-from tape.server.routes.schemas import Id
+from tape.server.routes.schemas import Cel, Id, SubjectPattern
 from tape.server.sse.options import MAX_CURSOR, StreamRequest
 from tape.server.sse.run_end import RunEndFrames
 from tape.server.sse.sender import Sender, StopReason
@@ -144,8 +144,8 @@ _FLOW: Final = (
 )
 _FILTERS: Final = (
     Parameter(name="from_seq", location="query", schema=_Cursor, description="Of a run: the first seq to send."),
-    Parameter(name="subject", location="query", schema=str, description="A pattern of subjects."),
-    Parameter(name="where", location="query", schema=str, description="A CEL expression over entries."),
+    Parameter(name="subject", location="query", schema=SubjectPattern, description="A pattern of subjects."),
+    Parameter(name="where", location="query", schema=Cel, description="A CEL expression over entries."),
 )
 _SELECTION: Final = (
     Parameter(name="run_id", location="query", schema=Id, description="One run, by its seqs."),

@@ -1,7 +1,9 @@
 """`/values`: shared values by namespace and key; each write makes a version."""
 
 import re
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta
 
 from tape.core import codec
 from tape.core.caller import Caller
@@ -15,10 +17,11 @@ from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
 from tape.server.routes.bounded import fit
-from tape.server.routes.ledger_schemas import KnownValue, KnownValues, Name, NewValue, ValueVersion, ValueVersions
+from tape.server.routes.ledger_schemas import KnownValue, KnownValues, NewValue, ValueVersion, ValueVersions
 from tape.server.routes.ledgers import ledgers_of
 from tape.server.routes.parameters import CURSOR, IDEMPOTENCY_KEY, LIMIT, MAX_LIMIT, TRACEPARENT, limit_of
 from tape.server.routes.schemas import parse_body
+from tape.wire.operation_json import Name as OptionalName, RequiredName as Name
 
 DEFAULT_LIMIT: Final = 100
 _TAG: Final = re.compile(r'"?([0-9]{1,18})"?')
@@ -124,11 +127,18 @@ _KEY: Final = Parameter(name="key", location="path", schema=Name, description="T
 _VALUE: Final = (_NAMESPACE, _KEY)
 _WRITE: Final = (
     *_VALUE,
-    Parameter(name="If-Match", location="header", schema=str, description="Write only over this version (its ETag)."),
-    Parameter(name="If-None-Match", location="header", schema=str, description="*: write only if there is no value."),
+    Parameter(
+        name="If-Match",
+        location="header",
+        schema=Annotated[str, Meta(pattern='^([*]|"?[0-9]{1,18}"?)$')],
+        description="Write only over this version (its ETag).",
+    ),
+    Parameter(
+        name="If-None-Match", location="header", schema=Literal["*"], description="*: write only if there is no value."
+    ),
     IDEMPOTENCY_KEY,
     TRACEPARENT,
-    Parameter(name="X-Client-Id", location="header", schema=str, description="The writer."),
+    Parameter(name="X-Client-Id", location="header", schema=OptionalName, description="The writer."),
 )
 
 ROUTES: Final = (

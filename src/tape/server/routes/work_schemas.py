@@ -6,23 +6,24 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tape.core.matched import ReactionRecord
-from tape.core.reaction import MAX_NAME, TIMEOUT_MS
+from tape.core.reaction import TIMEOUT_MS
 from tape.core.task import Task as TaskRow
 from tape.server.routes.parameters import Limit
-from tape.server.routes.schemas import Count, Id, PositiveInt
+from tape.server.routes.schemas import Cel, Count, Id, PositiveInt, SubjectPattern
+from tape.wire.operation_json import PRINTABLE, Name
 
 Status = Literal["pending", "claimed", "done", "dlq"]
 Payload = Literal["whole", "none"]
-PauseReason = Annotated[str, Meta(min_length=1, max_length=256)]
+PauseReason = Annotated[str, Meta(min_length=1, max_length=256, extra_json_schema=PRINTABLE)]
 TaskName = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
 class ReactionDefinition(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A reaction to register; the id is in the path. The default `handler_kind` is a local function."""
 
-    subject_pattern: Annotated[str, Meta(max_length=1024)] = ""
-    name: Annotated[str, Meta(max_length=MAX_NAME)] = ""
-    predicate_cel: str = ""
+    subject_pattern: SubjectPattern = ""
+    name: Name = ""
+    predicate_cel: Cel = ""
     handler_kind: Annotated[int, Meta(ge=1, le=3)] = 2
     agent_app: str = ""
     publish_target: str = ""
