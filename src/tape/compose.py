@@ -115,7 +115,12 @@ async def open_journal(
 
 @asynccontextmanager
 async def open_backend(
-    url: str, keep_per_run: int | None = None, lake: Path | None = None, *, must_exist: bool = False
+    url: str,
+    keep_per_run: int | None = None,
+    lake: Path | None = None,
+    *,
+    must_exist: bool = False,
+    unsafe_durability: bool = False,
 ) -> AsyncIterator[Backend]:
     """A store with its journal, and with the lake behind it, by default TAPE_LAKE.
 
@@ -124,7 +129,7 @@ async def open_backend(
     settings = Settings.read(os.environ)
     opened = open_store(
         url,
-        unsafe_durability=settings.unsafe_durability,
+        unsafe_durability=unsafe_durability or settings.unsafe_durability,
         listen_url=settings.listen_url,
         keep_per_run=keep_per_run,
         must_exist=must_exist,
@@ -135,7 +140,9 @@ async def open_backend(
 
 
 @asynccontextmanager
-async def aconnect(url: str | None = None, *, must_exist: bool = False) -> AsyncIterator["AsyncNode"]:
+async def aconnect(
+    url: str | None = None, *, must_exist: bool = False, unsafe_durability: bool = False, lake: Path | None = None
+) -> AsyncIterator["AsyncNode"]:
     """The ledgers at a URL: of the server at tape://host:port, or of a store in this process.
 
     Without a URL it is TAPE_URL; if only TAPE_STORE is set, that; else the server at tape://localhost:7878. A store
@@ -151,7 +158,8 @@ async def aconnect(url: str | None = None, *, must_exist: bool = False) -> Async
         async with reached(place, settings.app) as node:
             yield node
         return
-    async with open_backend(place, must_exist=must_exist) as backend:
+    opened = open_backend(place, lake=lake, must_exist=must_exist, unsafe_durability=unsafe_durability)
+    async with opened as backend:
         ledgers = ledgers_of(backend.store, backend.journal)
         await ledgers.check()
         yield AsyncNode(ledgers, settings.app)
@@ -182,9 +190,11 @@ async def open_operations(
 
 def ledgers_of(store: Store, journal: Journal) -> "Ledgers":
     """The ledgers of a store; they run its other operations too."""
+    from tape.matcher.reactions import Reactions
+    from tape.matcher.tasks import Tasks
     from tape.runs.ledgers import Ledgers
 
-    return Ledgers(store, journal)
+    return Ledgers(store, journal, Reactions(store, journal), Tasks(store, journal))
 
 
 def _is_far(url: str) -> bool:
@@ -253,15 +263,9 @@ async def run_journal(store: Store, tail_entries: int = ENTRIES, cold: Reader | 
 
 async def register(url: str | None, reactions: "Iterable[Reaction]") -> None:
     """Registers reactions with the store or server at a URL, or at the default of `aconnect`."""
-    place = url or Settings.read(os.environ).node
-    if _is_far(place):
-        from tape.sdk.remote.dispatcher import register as register_far
-
-        await register_far(place, reactions)
-        return
-    async with open_backend(place) as backend:
+    async with aconnect(url) as node:
         for reaction in reactions:
-            await backend.store.reactions.register(reaction)
+            await node.reactions.register(reaction)
 
 
 async def dispatch(url: str | None, config: "WorkerConfig", once: bool = False) -> int:

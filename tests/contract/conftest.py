@@ -7,9 +7,8 @@ import pytest
 
 from tape.bus.broker import Broker
 from tape.bus.journal import Journal
-from tape.compose import open_store, run_journal
+from tape.compose import ledgers_of, open_store, run_journal
 from tape.core.ports import Store
-from tape.runs.ledgers import Ledgers
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import NAMES, Backend, backend as make_backend
 from tests.contract.brokers import NAMES as BROKERS, Brokers
@@ -80,7 +79,7 @@ async def journal(store: Store) -> AsyncIterator[Journal]:
 async def node(request: pytest.FixtureRequest, store: Store, journal: Journal) -> AsyncIterator[AsyncNode]:
     """A client of ledgers, in this process and over a wire: the rules are the same."""
     if request.param == "embedded":
-        yield AsyncNode(Ledgers(store, journal))
+        yield AsyncNode(ledgers_of(store, journal))
         return
     async with reached(store, journal) as node:
         yield node

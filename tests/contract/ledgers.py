@@ -9,11 +9,10 @@ import anyio
 import pytest
 
 from tape.bus.journal import Journal
-from tape.compose import run_journal
+from tape.compose import ledgers_of, run_journal
 from tape.core.effect import DispatchMode, Effect, Semantics
 from tape.core.event import Entry
 from tape.core.run_state import RunState
-from tape.runs.ledgers import Ledgers
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import Backend
 from tests.contract.events import drain
@@ -67,9 +66,9 @@ async def two_nodes(backend: Backend, *, far: bool = True) -> AsyncIterator[tupl
         run_journal(first) as one,
         backend.open() if backend.is_durable else nullcontext(first) as second,
         run_journal(second) as other,
-        reached(second, other) if far else nullcontext(AsyncNode(Ledgers(second, other))) as node,
+        reached(second, other) if far else nullcontext(AsyncNode(ledgers_of(second, other))) as node,
     ):
-        yield AsyncNode(Ledgers(first, one)), node
+        yield AsyncNode(ledgers_of(first, one)), node
 
 
 async def concurrently(count: int, work: Callable[[int], Awaitable[T]]) -> list[T]:

@@ -9,9 +9,10 @@ import pytest
 from tape.bus.journal import Journal
 from tape.core.errors import NotFound
 from tape.core.event import Event
+from tape.core.explanation import MatchOutcome
 from tape.core.ports import Store
 from tape.core.task import MAX_DEPTH, Died, Done, Match, Settlement, TaskStatus
-from tape.matcher.explain import MatchOutcome, explain
+from tape.matcher.explain import explain
 from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import needs_ledgers

@@ -8,12 +8,12 @@ import httpx
 import pytest
 
 from tape.bus.journal import Journal
+from tape.compose import ledgers_of
 from tape.core.event import Event
 from tape.core.ports import Store
 from tape.core.run import RunMeta
 from tape.core.run_state import RunStatus
 from tape.runs.forks import Forks
-from tape.runs.ledgers import Ledgers
 from tape.sdk.nouns.node import AsyncNode
 from tape.server.app import App
 from tape.server.http.guard import Guard
@@ -33,10 +33,8 @@ LARGE = "x" * 900_000
 
 @pytest.fixture
 async def http(store: Store, journal: Journal) -> AsyncIterator[httpx.AsyncClient]:
-    ledgers = Ledgers(store, journal)
-    node = Node(
-        journal=journal, runs=store.runs, forks=Forks(journal), store=store, ledgers=ledgers, operations=ledgers
-    )
+    ledgers = ledgers_of(store, journal)
+    node = Node(journal=journal, runs=store.runs, forks=Forks(journal), ledgers=ledgers, operations=ledgers)
     transport = httpx.ASGITransport(app=App(node, Guard(), Router(ROUTES)))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost:7880") as client:
         yield client
@@ -62,7 +60,7 @@ async def pages(http: httpx.AsyncClient, path: str, noun: str, **parameters: Any
 
 
 async def test_values_come_page_by_page(store: Store, journal: Journal, http: httpx.AsyncClient) -> None:
-    values = AsyncNode(Ledgers(store, journal)).values
+    values = AsyncNode(ledgers_of(store, journal)).values
     for n in range(40):
         await values.set("n", f"{n:02}", "v" * 150_000)
 
@@ -74,7 +72,7 @@ async def test_values_come_page_by_page(store: Store, journal: Journal, http: ht
 
 
 async def test_versions_of_a_value_come_page_by_page(store: Store, journal: Journal, http: httpx.AsyncClient) -> None:
-    values = AsyncNode(Ledgers(store, journal)).values
+    values = AsyncNode(ledgers_of(store, journal)).values
     for n in range(1, 41):
         await values.set("n", "k", f"{n} " + "v" * 150_000)
 
@@ -128,7 +126,7 @@ async def test_runs_are_bounded_as_the_answer_writes_them(journal: Journal, http
 async def test_a_run_shows_the_obligations_that_an_answer_carries(
     store: Store, journal: Journal, http: httpx.AsyncClient
 ) -> None:
-    node = AsyncNode(Ledgers(store, journal))
+    node = AsyncNode(ledgers_of(store, journal))
     run = (await node.runs.begin("app", "user", "session", owner="w")).run
     for n in range(5):
         effect = await node.effects.begin(run.run_id, "t", call_index=n)

@@ -6,7 +6,7 @@ from tape.bus.journal import Journal
 from tape.core.event import Entry
 from tape.core.ports import Store
 from tape.core.task import Died, TaskStatus
-from tape.matcher.explain import explain, task_history
+from tape.matcher.explain import explain, task_detail
 from tests.contract.backends import needs_ledgers
 from tests.contract.reactions import claim, match, publish, reaction, settle, sources, tasks
 
@@ -63,7 +63,7 @@ async def test_the_life_of_a_task_that_a_removal_ended_has_the_removal(store: St
 
     (task,) = await tasks(store)
 
-    assert [entry.type for entry in await task_history(journal, task)] == ["removed", "replayed", "dead"]
+    assert [entry.type for entry in (await task_detail(journal, task)).life] == ["removed", "replayed", "dead"]
 
 
 async def test_the_life_of_a_task_that_waits_again_ends_with_its_replay(store: Store, journal: Journal) -> None:
@@ -76,7 +76,7 @@ async def test_the_life_of_a_task_that_waits_again_ends_with_its_replay(store: S
 
     (task,) = await tasks(store)
 
-    assert [entry.type for entry in await task_history(journal, task)] == ["removed", "replayed"]
+    assert [entry.type for entry in (await task_detail(journal, task)).life] == ["removed", "replayed"]
 
 
 @pytest.mark.parametrize("pattern", EVERYTHING)

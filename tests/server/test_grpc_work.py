@@ -35,6 +35,7 @@ def reaction(tape: Any, run_id: str) -> pb.Reaction:
     asked = pb.Reaction(
         reaction_id=f"of-{run_id}",
         subject_pattern=f"/tape/event/*/{run_id}",
+        handler_kind=pb.HANDLER_KIND_TASK,
         bootstrap_from_head=True,
         max_concurrency=10,
         retry_backoff_ms=1,
@@ -75,9 +76,11 @@ def test_a_reaction_is_registered_with_what_is_usual(tape: Any, reaction: pb.Rea
 
 
 def test_a_reaction_that_cannot_be_is_refused(tape: Any) -> None:
-    bad = pb.Reaction(reaction_id="bad", predicate_cel="1 +")
+    bad = pb.Reaction(reaction_id="bad", predicate_cel="1 +", handler_kind=pb.HANDLER_KIND_TASK)
+    unspecified = pb.Reaction(reaction_id="bad")
 
-    assert status(tape.RegisterReaction, bad) is grpc.StatusCode.INVALID_ARGUMENT
+    for each in (bad, unspecified):
+        assert status(tape.RegisterReaction, each) is grpc.StatusCode.INVALID_ARGUMENT
 
 
 def test_a_reaction_is_deregistered_once(tape: Any, reaction: pb.Reaction) -> None:

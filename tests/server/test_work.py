@@ -133,7 +133,7 @@ def test_a_dead_task_has_a_life_and_can_be_replayed(http: httpx.Client, server: 
         ("POST", "/reactions/nobody/pause", {"reason": "x"}, 404, "no reaction"),
         ("POST", "/reactions/nobody/resume", None, 404, "no reaction"),
         ("GET", "/reactions/nobody/explain/1", None, 404, "no reaction"),
-        ("GET", "/reactions/nobody/explain/0", None, 400, "position from 1"),
+        ("GET", "/reactions/nobody/explain/0", None, 400, "whole number from 1"),
         ("PUT", "/reactions/x", {"subject_pattern": "no/slash"}, 400, "slash"),
         ("PUT", "/reactions/x", {"predicate_cel": "1 + 1"}, 400, "not bool"),
         ("PUT", "/reactions/x", {"predicate_cel": "'\0' == type"}, 400, "NUL"),

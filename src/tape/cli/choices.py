@@ -76,7 +76,9 @@ class Choices:
         """The ledgers, here or at a server."""
         from tape import compose
 
-        return compose.aconnect(self.location()[0], must_exist=must_exist)
+        url, is_unsafe = self.location()
+        lake = self.lake_folder() if self.lake else None
+        return compose.aconnect(url, must_exist=must_exist, unsafe_durability=is_unsafe, lake=lake)
 
     def open_operations(self, *, must_exist: bool = False) -> AbstractAsyncContextManager[OperationCalls]:
         """What runs operations: on the store, with or without ledgers, or at a server."""
@@ -96,6 +98,13 @@ class Choices:
 def run(main: Callable[[], Awaitable[T]]) -> T:
     """Runs a command until it ends or is interrupted."""
     return interrupts.run(main)
+
+
+async def use_node(choices: Choices, ask: Callable[[AsyncNode], Awaitable[T]], *, must_exist: bool = False) -> T:
+    """What the node answers; a command that creates nothing says that its store `must_exist`."""
+    async with choices.open_node(must_exist=must_exist) as node:
+        return await ask(node)
+    raise AssertionError("unreachable")
 
 
 def run_in_thread(work: Callable[[], T]) -> T:

@@ -45,7 +45,7 @@ COMMANDS: Final = (
     "completion",
 )
 OF_OPERATIONS: Final = frozenset({"decision", "effect", "obligation", "gate", "timer", "budget", "session"})
-ALSO_OPERATIONS: Final = frozenset({"run", "value"})
+ALSO_OPERATIONS: Final = frozenset({"run", "value", "task"})
 PACKAGES: Final = frozenset({"demo", "doctor", "lake", "outbox", "reaction", "run"})
 BROKEN_PIPE: Final = 141
 DATABASES: Final = {"asyncpg": "Postgres", "sqlite3": "SQLite", "redis": "Redis", "_duckdb": "DuckDB"}

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
 from tape.cli import output
-from tape.cli.choices import Choices, run as finish, shared
+from tape.cli.choices import Choices, run as finish, shared, use_node
 from tape.cli.doctor.facts import write_facts
 
 if TYPE_CHECKING:
-    from tape.core.ports import Store
-    from tape.core.task import Task, TaskId
+    from tape.core.task import Task, TaskId, TaskStatus
+    from tape.sdk.nouns.node import AsyncNode
+
+T = TypeVar("T")
 
 MAX_ROWS: Final = 1_000
 MAX_DEAD: Final = 1_000_000
-_STATUSES: Final = {"pending": 1, "claimed": 2, "done": 3, "dlq": 5}
+MAX_REPLAYED: Final = 10_000
+_STATUSES: Final = ("pending", "claimed", "done", "dlq")
 _COLOURS: Final = {1: "yellow", 2: "cyan", 3: "green", 5: "red"}
 
 
@@ -29,13 +33,16 @@ def task() -> None:
 
 @task.command("ls")
 @click.option("--reaction", "reaction_id", metavar="ID", default="", help="Only those of one reaction.")
-@click.option("--status", type=click.Choice(list(_STATUSES)), help="Only those of one status.")
+@click.option("--status", type=click.Choice(_STATUSES), help="Only those of one status.")
 @click.option("--limit", type=click.IntRange(1, MAX_ROWS), default=200, show_default=True, help="How many at most.")
 @shared
 @click.pass_obj
 def list_tasks(choices: Choices, reaction_id: str, status: str | None, limit: int) -> None:
     """List tasks, the newest first."""
-    found = finish(partial(_listed, choices, reaction_id, _STATUSES.get(status or "", 0), limit))
+    from tape.core.task import TaskStatus
+
+    wanted = None if status is None else TaskStatus[status.upper()]
+    found = finish(partial(_call, choices, lambda node: _listed(node, reaction_id, wanted, limit)))
     if choices.is_json:
         for each in found:
             output.write_json(_facts(each))
@@ -49,7 +56,7 @@ def list_tasks(choices: Choices, reaction_id: str, status: str | None, limit: in
 @click.pass_obj
 def show(choices: Choices, task_id: str) -> None:
     """Show all that is known of TASK."""
-    found = finish(partial(_find, choices, task_id))
+    found = finish(partial(_call, choices, lambda node: _find(node, task_id)))
     if choices.is_json:
         output.write_json(_facts(found))
     else:
@@ -69,41 +76,48 @@ def replay(choices: Choices, task_ids: tuple[str, ...], reaction_id: str | None,
     """Make dead tasks pending again: the named ones, those of a reaction, or all."""
     if sum((bool(task_ids), bool(reaction_id), is_all)) != 1:
         raise click.UsageError("name tasks, or give --reaction, or --all")
-    replayed = finish(partial(_replay, choices, task_ids, reaction_id or "", limit))
+    replayed = finish(partial(_call, choices, lambda node: _replay(node, task_ids, reaction_id or "", limit)))
     if choices.is_json:
         output.write_json({"replayed": list(replayed)})
     else:
         output.write(f"{output.count(len(replayed), 'task', 'tasks')} replayed")
 
 
-async def _listed(choices: Choices, reaction_id: str, status: int, limit: int) -> list[Task]:
-    async with choices.open_store(must_exist=True) as store:
-        return list(await store.tasks.listed(reaction_id=reaction_id, status=status, limit=limit))
-    raise AssertionError("unreachable")
+async def _call(choices: Choices, ask: Callable[[AsyncNode], Awaitable[T]]) -> T:
+    return await use_node(choices, ask, must_exist=True)
 
 
-async def _find(choices: Choices, task_id: str) -> Task:
-    async with choices.open_store(must_exist=True) as store:
-        return await _found(store, task_id)
-    raise AssertionError("unreachable")
+async def _listed(node: AsyncNode, reaction_id: str, status: TaskStatus | None, limit: int) -> list[Task]:
+    """The newest tasks; an answer may have fewer, because it is bounded in bytes."""
+    page = await node.tasks.list(reaction_id, status, limit=limit)
+    rows = [*page.rows]
+    while page.next_cursor and len(rows) < limit:
+        page = await node.tasks.list(reaction_id, status, limit=limit - len(rows), cursor=page.next_cursor)
+        rows += page.rows
+    return rows
 
 
-async def _found(store: Store, task_id: str) -> Task:
+async def _find(node: AsyncNode, task_id: str) -> Task:
     from tape.core.errors import NotFound
-    from tape.core.task import TaskId
 
-    found = await store.tasks.find(TaskId(task_id))
-    if found is None:
-        raise NotFound(f"there is no task {task_id!r}; tape task ls lists those there are")
-    return found
+    try:
+        return (await node.tasks.get(task_id)).task
+    except NotFound as error:
+        raise NotFound(f"{error}; tape task ls lists those there are") from None
 
 
-async def _replay(choices: Choices, task_ids: tuple[str, ...], reaction_id: str, limit: int) -> list[TaskId]:
-    async with choices.open_store(must_exist=True) as store:
-        named = [(await _found(store, task_id)).task_id for task_id in task_ids]
-        named = named or list(await store.tasks.dead(reaction_id, limit))
-        return list(await store.tasks.replay(named))
-    raise AssertionError("unreachable")
+async def _replay(node: AsyncNode, task_ids: tuple[str, ...], reaction_id: str, limit: int) -> list[TaskId]:
+    for task_id in task_ids:
+        await _find(node, task_id)
+    if task_ids:
+        return [*(await node.tasks.replay(task_ids))]
+    replayed: list[TaskId] = []
+    while len(replayed) < limit:
+        some = await node.tasks.replay(reaction_id=reaction_id, limit=min(limit - len(replayed), MAX_REPLAYED))
+        if not some:
+            break
+        replayed += some
+    return replayed
 
 
 def _facts(task: Task) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 
 from tape.cli import output
-from tape.cli.choices import Choices, run as finish, shared
+from tape.cli.choices import Choices, run as finish, shared, use_node
 
 if TYPE_CHECKING:
     from tape.core.codec import JsonValue
     from tape.core.value import Value, ValueChange
-    from tape.sdk.nouns.node import AsyncNode
 
 MAX_ROWS: Final = 1_000
 
@@ -47,7 +46,7 @@ def _guarded(command: Command) -> Command:
 @click.pass_obj
 def get(choices: Choices, namespace: str, key: str) -> None:
     """Print the newest version of a value."""
-    found = finish(partial(_at, choices, lambda node: node.values.find(namespace, key), must_exist=True))
+    found = finish(partial(use_node, choices, lambda node: node.values.find(namespace, key), must_exist=True))
     if found.deleted:
         raise _missing(found)
     _write(choices, found, is_bare=True)
@@ -68,7 +67,7 @@ def set_value(
     new: JsonValue = codec.decode(text)
     written = finish(
         partial(
-            _at,
+            use_node,
             choices,
             lambda node: node.values.set(namespace, key, new, if_version=if_version, writer=writer, key=call_key),
         )
@@ -87,7 +86,7 @@ def delete(
     """Write a tombstone, which is a version too."""
     deleted = finish(
         partial(
-            _at,
+            use_node,
             choices,
             lambda node: node.values.delete(namespace, key, if_version=if_version, writer=writer, key=call_key),
         )
@@ -104,7 +103,9 @@ def delete(
 @click.pass_obj
 def history(choices: Choices, namespace: str, key: str, limit: int) -> None:
     """Print the newest versions, the oldest of them first."""
-    changes = finish(partial(_at, choices, lambda node: node.values.history(namespace, key, limit), must_exist=True))
+    changes = finish(
+        partial(use_node, choices, lambda node: node.values.history(namespace, key, limit), must_exist=True)
+    )
     for change in changes:
         _write(choices, change.value, change)
 
@@ -132,12 +133,6 @@ async def _watch(choices: Choices, namespace: str, key: str, from_version: int |
             seen += 1
             if seen == count:
                 break
-
-
-async def _at(choices: Choices, ask: Callable[[AsyncNode], Awaitable[T]], *, must_exist: bool = False) -> T:
-    async with choices.open_node(must_exist=must_exist) as node:
-        return await ask(node)
-    raise AssertionError("unreachable")
 
 
 def _write(choices: Choices, value: Value, change: ValueChange | None = None, is_bare: bool = False) -> None:

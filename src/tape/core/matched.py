@@ -10,6 +10,7 @@ from tape.core.registration import ReactionState
 from tape.core.sequence import AppendRequest
 from tape.core.task import MAX_DEPTH, ClaimRequest, Match, Task
 
+REACTION_BYTES: Final = 256  # an upper bound of the numbers of a reaction
 MAX_REACTIONS: Final = 64  # for more, a page is written in several statements
 MAX_MATCHES: Final = 2_000  # more are sent in groups
 
@@ -76,3 +77,11 @@ class ReactionRecord:
     cursor: GlobalSeq
     errors: int
     last_error: str
+
+    @property
+    def size(self) -> int:
+        """An upper bound of its encoded size in bytes."""
+        rule = self.reaction
+        texts = (rule.reaction_id, rule.subject_pattern, rule.name, rule.predicate_cel, rule.agent_app)
+        others = (rule.publish_target, self.paused, self.last_error)
+        return REACTION_BYTES + len("".join((*texts, *others)).encode())

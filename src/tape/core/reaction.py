@@ -58,8 +58,7 @@ class Reaction:
     timeout_ms: int = TIMEOUT_MS
 
     def __post_init__(self) -> None:
-        if not isinstance(self.reaction_id, str) or not is_id(self.reaction_id):
-            raise UsageError(f"reaction_id must be {ID_IN_WORDS}, not {quoted(self.reaction_id)}")
+        check_reaction_id(self.reaction_id)
         object.__setattr__(self, "subject_pattern", self.subject_pattern or EVERYTHING)
         Pattern.parse(self.subject_pattern)
         _check_texts(self)
@@ -83,6 +82,12 @@ def from_definition(definition: JsonValue) -> Reaction:
         raise UsageError("a definition is a JSON object")
     known = {name: value for name, value in definition.items() if name in Reaction.__dataclass_fields__}
     return Reaction(**known)  # type: ignore[arg-type]
+
+
+def check_reaction_id(reaction_id: str) -> str:
+    if not isinstance(reaction_id, str) or not is_id(reaction_id):
+        raise UsageError(f"reaction_id must be {ID_IN_WORDS}, not {quoted(reaction_id)}")
+    return reaction_id
 
 
 def system_run(reaction_id: str) -> RunId:

@@ -263,10 +263,25 @@ def task_prefix(reaction_id: str) -> str:
     return system_run(reaction_id)[-16:]
 
 
-def rest_of(tasks: Sequence[Task], limit: int, max_bytes: int) -> str:
+def has_settled(task: Task, claim: TaskClaim, outcome: Outcome) -> bool:
+    """Whether this attempt has settled the task with this outcome; of a task that was given back nobody knows."""
+    is_newest = task.lease_owner == claim.owner and task.attempt == (claim.attempt or task.attempt)
+    match outcome:
+        case Done():
+            return is_newest and task.status is TaskStatus.DONE
+        case Failed(error) | Died(error):
+            statuses = (TaskStatus.DLQ,) if isinstance(outcome, Died) else (TaskStatus.DLQ, TaskStatus.PENDING)
+            return is_newest and claim.attempt > 0 and task.status in statuses and task.last_error == error[:MAX_ERROR]
+        case Released():
+            return False
+        case _:
+            assert_never(outcome)
+
+
+def rest_of(tasks: Sequence[Task], limit: int, max_bytes: int, question: str) -> str:
     """The cursor of the next page of a list of tasks; empty after the last page."""
     is_cut = sum(task.size for task in tasks) + LARGEST > max_bytes
-    return encode_cursor(tasks[-1].place) if tasks and (is_cut or len(tasks) >= limit) else ""
+    return encode_cursor(tasks[-1].place, question) if tasks and (is_cut or len(tasks) >= limit) else ""
 
 
 def shard_hash(run_id: str) -> int:

@@ -2,80 +2,28 @@
 
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
+from typing import Final
 
 import anyio
 
 from tape.bus.journal import Journal
 from tape.core.errors import NotFound
 from tape.core.event import Entry
+from tape.core.explanation import Explanation, Judgement, LifecycleEvent, MatchOutcome, TaskDetail
 from tape.core.ids import GlobalSeq
 from tape.core.lifecycle import reacts
+from tape.core.page import fit_answer
 from tape.core.ports import Store
-from tape.core.predicate.parts import Part, parts
-from tape.core.predicate.predicate import Predicate, Verdict, bind
-from tape.core.reaction import Reaction, system_run
+from tape.core.predicate.parts import parts
+from tape.core.predicate.predicate import Predicate, bind
+from tape.core.reaction import system_run
 from tape.core.registration import REACTION, ReactionState, Verb, reaction_history
 from tape.core.subject import Pattern
 from tape.core.task import DEREGISTERED, MAX_DEPTH, TASK, Task, TaskStatus
 from tape.matcher.rules import predicate_of
 
-
-class MatchOutcome(StrEnum):
-    """What a reaction did with an entry."""
-
-    NOT_ACTIVE = "not_active"
-    OTHER_SUBJECT = "other_subject"
-    NO_MATCH = "no_match"
-    PREDICATE_ERROR = "predicate_error"
-    TOO_DEEP = "too_deep"
-    NOT_YET = "not_yet"
-    TASK = "task"
-    COALESCED = "coalesced"
-    BACKFILLED = "backfilled"
-    FORGOTTEN = "forgotten"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    """How the rules judge an entry: the definition that applies, whether it is active, and its results."""
-
-    definition: Reaction
-    is_active: bool
-    reason: str
-    is_subject: bool
-    verdict: Verdict
-    parts: tuple[Part, ...]
-    depth: int
-
-    @property
-    def refusal(self) -> MatchOutcome | None:
-        """Why the entry becomes no task; None if it does."""
-        if not self.is_active:
-            return MatchOutcome.NOT_ACTIVE
-        if not self.is_subject:
-            return MatchOutcome.OTHER_SUBJECT
-        if self.verdict.error is not None:
-            return MatchOutcome.PREDICATE_ERROR
-        if not self.verdict.matched:
-            return MatchOutcome.NO_MATCH
-        return MatchOutcome.TOO_DEEP if self.depth > MAX_DEPTH else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """The judgement, the registrations of the reaction, and the task with its history."""
-
-    reaction_id: str
-    entry: Entry
-    outcome: MatchOutcome
-    judgement: Judgement
-    registrations: tuple[Entry, ...]
-    cursor: GlobalSeq
-    task: Task | None
-    life: tuple[Entry, ...]
+HISTORY_BYTES: Final = 512 << 10  # of the events in one answer
 
 
 async def explain(store: Store, journal: Journal, reaction_id: str, global_seq: int) -> Explanation:
@@ -92,13 +40,14 @@ async def explain(store: Store, journal: Journal, reaction_id: str, global_seq: 
         task = None
     return Explanation(
         reaction_id=reaction_id,
-        entry=entry,
+        global_seq=entry.global_seq,
+        subject=entry.subject,
         outcome=_outcome(judgement, entry, record.cursor, task),
         judgement=judgement,
-        registrations=tuple(registrations),
+        registrations=_events(registrations),
         cursor=record.cursor,
         task=task,
-        life=() if task is None else tuple(_history_of(entries, task)),
+        life=() if task is None else _events(_history_of(entries, task)),
     )
 
 
@@ -170,9 +119,15 @@ async def _entry(journal: Journal, global_seq: int) -> Entry:
     raise NotFound(f"there is no entry at position {global_seq}; the journal ends at {await journal.head()}")
 
 
-async def task_history(journal: Journal, task: Task) -> list[Entry]:
-    """The entries of each death and replay of a task; the removal of its reaction ends a pending task."""
-    return _history_of(await _entries_about(journal, task.reaction_id), task)
+async def task_detail(journal: Journal, task: Task) -> TaskDetail:
+    """A task with each of its deaths and replays; the removal of its reaction ends a pending task."""
+    return TaskDetail(task=task, life=_events(_history_of(await _entries_about(journal, task.reaction_id), task)))
+
+
+def _events(entries: Sequence[Entry]) -> tuple[LifecycleEvent, ...]:
+    """Entries as events, the newest of them if there are too many for one answer."""
+    newest = fit_answer(map(LifecycleEvent.of, reversed(entries)), lambda event: event.size, HISTORY_BYTES)
+    return tuple(reversed(newest))
 
 
 async def _entries_about(journal: Journal, reaction_id: str) -> list[Entry]:

@@ -15,6 +15,7 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "decision": ("decision_index",), "effect": ("idempotency_key",), "obligation": ("number",), "gate": ("gate",),
         "timer": ("timer_id",), "value": ("namespace", "key"), "session": ("app", "user", "session"),
+        "reaction": ("global_seq", "reaction_id"), "task": ("task_id",),
     }
 )  # fmt: skip
 PLURALS: Final = {"budget": "budget"}  # a run has one
@@ -40,16 +41,22 @@ HTTP: Final[Mapping[str, HttpRoute]] = MappingProxyType(
         "value.delete": HttpRoute("DELETE", "/values/{namespace}/{key}"),
         "gate.send": HttpRoute("POST", "/runs/{run_id}/gates/{gate}"),
         "session.delete": HttpRoute("DELETE", "/sessions/{app}/{user}/{session}"),
+        "reaction.register": HttpRoute("POST", "/reactions"),
+        "reaction.remove": HttpRoute("DELETE", "/reactions/{reaction_id}"),
+        "reaction.explain": HttpRoute("GET", "/reactions/{reaction_id}/explain/{global_seq}"),
     }
 )
 
-GRPC: Final[Mapping[str, str]] = MappingProxyType({"run.take": "ResumeRun", "run.renew": "ResumeRun"})
+GRPC: Final[Mapping[str, str]] = MappingProxyType(
+    {"run.take": "ResumeRun", "run.renew": "ResumeRun", "reaction.remove": "DeregisterReaction"}
+)
 
 CLI: Final[Mapping[str, str]] = MappingProxyType(
     {
         "run.get": "tape run state", "event.list": "tape tail",
         "gate.send": "tape run signal", "value.write": "tape value set", "value.get": "tape value get",
-        "value.delete": "tape value delete",
+        "value.delete": "tape value delete", "reaction.register": "tape reaction add",
+        "reaction.remove": "tape reaction rm",
     }
 )  # fmt: skip
 
@@ -59,6 +66,8 @@ SDK: Final[Mapping[str, str]] = MappingProxyType(
         "run.renew": "runs.heartbeat", "effect.pending": "effects.in_doubt", "effect.to-dispatch": "dispatch.due",
         "effect.claim": "dispatch.claim", "effect.attempt": "dispatch.attempt", "effect.observe": "dispatch.observe",
         "effect.doubt-silent": "dispatch.mark_lost_in_doubt", "value.write": "values.set",
+        "reaction.list": "reactions.list", "reaction.get": "reactions.get", "task.list": "tasks.list",
+        "task.get": "tasks.get",
     }
 )  # fmt: skip
 

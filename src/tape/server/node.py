@@ -10,7 +10,7 @@ import anyio
 
 from tape.bus.journal import Journal
 from tape.core.lake import LakeQueries
-from tape.core.ports import RunDirectory, Store
+from tape.core.ports import RunDirectory
 from tape.core.search import Searches
 from tape.operations.handlers import Handlers
 from tape.runs.cold_runs import ColdRuns
@@ -29,9 +29,8 @@ class Node:
     """One server over one journal.
 
     A bounded store deletes old entries, an ephemeral one ends with this process. `operations` runs every operation.
-    `cold` is set if files keep what the store deletes, `store` and `ledgers` if it has reactions, tasks and ledgers,
-    `lake` and `searches` if it can have a lake. `outbox` opens the outbox's own database for each request, because
-    requests are rare.
+    `cold` is set if files keep what the store deletes, `ledgers` if it has any, `lake` and `searches` if it can have a
+    lake. `outbox` opens the outbox's own database for each request, because requests are rare.
     """
 
     journal: Journal
@@ -43,7 +42,6 @@ class Node:
     meters: Meters = field(default_factory=Meters)
     draining: anyio.Event = field(default_factory=anyio.Event)
     cold: ColdRuns | None = None
-    store: Store | None = None
     ledgers: Ledgers | None = None
     outbox: OpenOutbox | None = None
     lake: LakeQueries | None = None

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from tape.bus.journal import Journal
-from tape.compose import run_journal
+from tape.compose import ledgers_of, run_journal
 from tape.core.codec import JsonValue
 from tape.core.errors import Unavailable, UsageError
 from tape.core.event import Entry, Event
@@ -16,7 +16,6 @@ from tape.core.task import ClaimRequest, Task, TaskStatus
 from tape.core.timer import TimerStatus
 from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.runs.effects import EFFECTS, IN_FLIGHT, OUTBOX
-from tape.runs.ledgers import Ledgers
 from tape.runs.lifecycle import DEBTS, LEASED, RUNS
 from tape.runs.timers import TIMERS
 from tape.sdk.durable.agent_job import Function
@@ -64,7 +63,7 @@ class TestNode:
         self.journal = journal
         self.clock = clock
         self.faults = faults
-        self.client = AsyncNode(Ledgers(store, journal))
+        self.client = AsyncNode(ledgers_of(store, journal))
         self._store = store
         self._reactions = reactions
         self._local = [each for each in reactions if each.reaction.handler_kind is HandlerKind.TASK]

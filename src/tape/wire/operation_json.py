@@ -20,10 +20,12 @@ from tape.core.claim import LONGEST, SHORTEST, lease_ms
 from tape.core.errors import UsageError, quoted
 from tape.core.ids import ID_GRAMMAR
 from tape.core.page import MAX_CURSOR, Page
+from tape.core.reaction import BOUNDS as REACTION_BOUNDS
 from tape.core.text import MAX_BODY, MAX_NAME
 from tape.operations.fields import EXAMPLES
 from tape.operations.operation import MAX_LIMIT, Operation, OperationRequest
 from tape.operations.surfaces import PLURALS, flat_fields, is_required
+from tape.operations.tasks import MAX_WAIT_MS
 
 Json = dict[str, Any]
 
@@ -50,9 +52,11 @@ JsonObject = Annotated[
 Dollars = Annotated[float, Meta(ge=0, le=(1 << 53) // 1_000_000)]
 Lease = Annotated[int, Meta(ge=lease_ms(SHORTEST), le=lease_ms(LONGEST))]
 
+OptionalId = Annotated[str, Meta(pattern=f"^({ID_GRAMMAR})?$", description="an id, or empty")]
+
 TEXTS: Final[Mapping[str, Any]] = MappingProxyType(
     {
-        "run_id": Id, "owner": Id, "rationale": Body, "error": Body,
+        "run_id": Id, "owner": Id, "rationale": Body, "error": Body, "agent_app": OptionalId,
         "cursor": Cursor, "state_json": JsonObject, "state_delta_json": JsonObject,
         "app": Annotated[str, Meta(pattern=f"^({ID_GRAMMAR})?$", description="an app; empty: any")],
     }
@@ -64,6 +68,11 @@ BOUNDS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         "cause": (1, LARGEST),
         "tokens": (0, (1 << 53) - 1),
         "token_cap": (0, (1 << 53) - 1),
+        "global_seq": (1, LARGEST),
+        "max_bytes": (1, LARGEST),
+        "retry_after_ms": (0, MAX_WAIT_MS),
+        "shard": (-1, (1 << 31) - 1),
+        **REACTION_BOUNDS,
     }
 )
 
@@ -257,6 +266,8 @@ def _text(field: Field[Any], names: Sequence[str]) -> Any:
         return Body
     if field.name in TEXTS and not (field.name == "app" and field.default != ""):
         return TEXTS[field.name]  # the app of a run may have any name; the one of work is an id
+    if field.name == "reaction_id":
+        return Id if is_required(field) else OptionalId
     return RequiredName if field.name in names or is_required(field) else Name
 
 

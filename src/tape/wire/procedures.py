@@ -25,6 +25,7 @@ from tape.wire.messages.known import GATE, SESSION, SESSION_EVENT, TIMER, VALUE,
 from tape.wire.messages.runs import COMPACTION, NAMES_OF_RUN, RUN, begun, begun_value, resumed
 from tape.wire.pages import size
 from tape.wire.procedure import Fields, Procedure, ResultCodec, claim, flag, optional, pages, procedure, record, rows
+from tape.wire.work_procedures import PROCEDURES as WORK
 
 TINY: Final = 1e-9  # of old clients, a smaller cap is no cap
 EMPTY: Final = 4_096  # bytes of a session without its state and its events
@@ -269,7 +270,7 @@ _VALUES: Final = (
     procedure(values.DeleteSession, flag("deleted"), within={"of": OF_SESSION}),
 )  # fmt: skip
 
-PROCEDURES: Final = (*_JOURNAL_RUNS, *_RUNS, *_EFFECTS, *_OBLIGATIONS, *_GATES, *_BUDGETS, *_VALUES)
+PROCEDURES: Final = (*_JOURNAL_RUNS, *_RUNS, *_EFFECTS, *_OBLIGATIONS, *_GATES, *_BUDGETS, *_VALUES, *WORK)
 BY_OPERATION: Final[Mapping[type[OperationRequest[Any]], Procedure]] = MappingProxyType(
     {each.operation: each for each in PROCEDURES}
 )

@@ -71,6 +71,20 @@ class HandlerKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     HANDLER_KIND_TASK: _ClassVar[HandlerKind]
     HANDLER_KIND_PUBLISH: _ClassVar[HandlerKind]
 
+class MatchOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MATCH_OUTCOME_UNSPECIFIED: _ClassVar[MatchOutcome]
+    MATCH_OUTCOME_NOT_ACTIVE: _ClassVar[MatchOutcome]
+    MATCH_OUTCOME_OTHER_SUBJECT: _ClassVar[MatchOutcome]
+    MATCH_OUTCOME_NO_MATCH: _ClassVar[MatchOutcome]
+    MATCH_OUTCOME_PREDICATE_ERROR: _ClassVar[MatchOutcome]
+    MATCH_OUTCOME_TOO_DEEP: _ClassVar[MatchOutcome]
+    MATCH_OUTCOME_NOT_YET: _ClassVar[MatchOutcome]
+    MATCH_OUTCOME_TASK: _ClassVar[MatchOutcome]
+    MATCH_OUTCOME_COALESCED: _ClassVar[MatchOutcome]
+    MATCH_OUTCOME_BACKFILLED: _ClassVar[MatchOutcome]
+    MATCH_OUTCOME_FORGOTTEN: _ClassVar[MatchOutcome]
+
 class TaskStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     TASK_STATUS_UNSPECIFIED: _ClassVar[TaskStatus]
@@ -142,6 +156,17 @@ HANDLER_KIND_UNSPECIFIED: HandlerKind
 HANDLER_KIND_AGENT: HandlerKind
 HANDLER_KIND_TASK: HandlerKind
 HANDLER_KIND_PUBLISH: HandlerKind
+MATCH_OUTCOME_UNSPECIFIED: MatchOutcome
+MATCH_OUTCOME_NOT_ACTIVE: MatchOutcome
+MATCH_OUTCOME_OTHER_SUBJECT: MatchOutcome
+MATCH_OUTCOME_NO_MATCH: MatchOutcome
+MATCH_OUTCOME_PREDICATE_ERROR: MatchOutcome
+MATCH_OUTCOME_TOO_DEEP: MatchOutcome
+MATCH_OUTCOME_NOT_YET: MatchOutcome
+MATCH_OUTCOME_TASK: MatchOutcome
+MATCH_OUTCOME_COALESCED: MatchOutcome
+MATCH_OUTCOME_BACKFILLED: MatchOutcome
+MATCH_OUTCOME_FORGOTTEN: MatchOutcome
 TASK_STATUS_UNSPECIFIED: TaskStatus
 TASK_STATUS_PENDING: TaskStatus
 TASK_STATUS_CLAIMED: TaskStatus
@@ -1687,7 +1712,7 @@ class EventBatch(_message.Message):
     def __init__(self, entries: _Optional[_Iterable[_Union[EventEntry, _Mapping]]] = ..., end: _Optional[_Union[StreamEnd, _Mapping]] = ...) -> None: ...
 
 class Reaction(_message.Message):
-    __slots__ = ("reaction_id", "name", "subject_pattern", "predicate_cel", "handler_kind", "agent_app", "publish_target", "max_concurrency", "rate_limit_per_s", "debounce_ms", "retry_max", "retry_backoff_ms", "dlq_after_n", "num_shards", "created_at_ms", "deleted", "bootstrap_from_head", "timeout_ms")
+    __slots__ = ("reaction_id", "name", "subject_pattern", "predicate_cel", "handler_kind", "agent_app", "publish_target", "max_concurrency", "rate_limit_per_s", "debounce_ms", "retry_max", "retry_backoff_ms", "dlq_after_n", "num_shards", "created_at_ms", "deleted", "bootstrap_from_head", "timeout_ms", "paused", "last_global_seq", "errors", "last_error", "with_progress")
     REACTION_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     SUBJECT_PATTERN_FIELD_NUMBER: _ClassVar[int]
@@ -1706,6 +1731,11 @@ class Reaction(_message.Message):
     DELETED_FIELD_NUMBER: _ClassVar[int]
     BOOTSTRAP_FROM_HEAD_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    LAST_GLOBAL_SEQ_FIELD_NUMBER: _ClassVar[int]
+    ERRORS_FIELD_NUMBER: _ClassVar[int]
+    LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
+    WITH_PROGRESS_FIELD_NUMBER: _ClassVar[int]
     reaction_id: str
     name: str
     subject_pattern: str
@@ -1724,7 +1754,12 @@ class Reaction(_message.Message):
     deleted: bool
     bootstrap_from_head: bool
     timeout_ms: int
-    def __init__(self, reaction_id: _Optional[str] = ..., name: _Optional[str] = ..., subject_pattern: _Optional[str] = ..., predicate_cel: _Optional[str] = ..., handler_kind: _Optional[_Union[HandlerKind, str]] = ..., agent_app: _Optional[str] = ..., publish_target: _Optional[str] = ..., max_concurrency: _Optional[int] = ..., rate_limit_per_s: _Optional[int] = ..., debounce_ms: _Optional[int] = ..., retry_max: _Optional[int] = ..., retry_backoff_ms: _Optional[int] = ..., dlq_after_n: _Optional[int] = ..., num_shards: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., deleted: _Optional[bool] = ..., bootstrap_from_head: _Optional[bool] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
+    paused: str
+    last_global_seq: int
+    errors: int
+    last_error: str
+    with_progress: bool
+    def __init__(self, reaction_id: _Optional[str] = ..., name: _Optional[str] = ..., subject_pattern: _Optional[str] = ..., predicate_cel: _Optional[str] = ..., handler_kind: _Optional[_Union[HandlerKind, str]] = ..., agent_app: _Optional[str] = ..., publish_target: _Optional[str] = ..., max_concurrency: _Optional[int] = ..., rate_limit_per_s: _Optional[int] = ..., debounce_ms: _Optional[int] = ..., retry_max: _Optional[int] = ..., retry_backoff_ms: _Optional[int] = ..., dlq_after_n: _Optional[int] = ..., num_shards: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., deleted: _Optional[bool] = ..., bootstrap_from_head: _Optional[bool] = ..., timeout_ms: _Optional[int] = ..., paused: _Optional[str] = ..., last_global_seq: _Optional[int] = ..., errors: _Optional[int] = ..., last_error: _Optional[str] = ..., with_progress: _Optional[bool] = ...) -> None: ...
 
 class DeregisterReactionRequest(_message.Message):
     __slots__ = ("reaction_id",)
@@ -1739,12 +1774,16 @@ class DeregisterReactionResponse(_message.Message):
     def __init__(self, deregistered: _Optional[bool] = ...) -> None: ...
 
 class ListReactionsRequest(_message.Message):
-    __slots__ = ("subject_pattern", "cursor")
+    __slots__ = ("subject_pattern", "cursor", "limit", "with_progress")
     SUBJECT_PATTERN_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    WITH_PROGRESS_FIELD_NUMBER: _ClassVar[int]
     subject_pattern: str
     cursor: str
-    def __init__(self, subject_pattern: _Optional[str] = ..., cursor: _Optional[str] = ...) -> None: ...
+    limit: int
+    with_progress: bool
+    def __init__(self, subject_pattern: _Optional[str] = ..., cursor: _Optional[str] = ..., limit: _Optional[int] = ..., with_progress: _Optional[bool] = ...) -> None: ...
 
 class ListReactionsResponse(_message.Message):
     __slots__ = ("reactions", "next_cursor")
@@ -1753,6 +1792,106 @@ class ListReactionsResponse(_message.Message):
     reactions: _containers.RepeatedCompositeFieldContainer[Reaction]
     next_cursor: str
     def __init__(self, reactions: _Optional[_Iterable[_Union[Reaction, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class GetReactionRequest(_message.Message):
+    __slots__ = ("reaction_id",)
+    REACTION_ID_FIELD_NUMBER: _ClassVar[int]
+    reaction_id: str
+    def __init__(self, reaction_id: _Optional[str] = ...) -> None: ...
+
+class PauseReactionRequest(_message.Message):
+    __slots__ = ("reaction_id", "reason")
+    REACTION_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    reaction_id: str
+    reason: str
+    def __init__(self, reaction_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class ResumeReactionRequest(_message.Message):
+    __slots__ = ("reaction_id",)
+    REACTION_ID_FIELD_NUMBER: _ClassVar[int]
+    reaction_id: str
+    def __init__(self, reaction_id: _Optional[str] = ...) -> None: ...
+
+class ExplainReactionRequest(_message.Message):
+    __slots__ = ("reaction_id", "global_seq")
+    REACTION_ID_FIELD_NUMBER: _ClassVar[int]
+    GLOBAL_SEQ_FIELD_NUMBER: _ClassVar[int]
+    reaction_id: str
+    global_seq: int
+    def __init__(self, reaction_id: _Optional[str] = ..., global_seq: _Optional[int] = ...) -> None: ...
+
+class LifecycleEvent(_message.Message):
+    __slots__ = ("global_seq", "ts_ms", "type", "attempts", "error", "reason", "paused")
+    GLOBAL_SEQ_FIELD_NUMBER: _ClassVar[int]
+    TS_MS_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    global_seq: int
+    ts_ms: int
+    type: str
+    attempts: int
+    error: str
+    reason: str
+    paused: str
+    def __init__(self, global_seq: _Optional[int] = ..., ts_ms: _Optional[int] = ..., type: _Optional[str] = ..., attempts: _Optional[int] = ..., error: _Optional[str] = ..., reason: _Optional[str] = ..., paused: _Optional[str] = ...) -> None: ...
+
+class PredicatePart(_message.Message):
+    __slots__ = ("position", "text", "value", "error")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    position: str
+    text: str
+    value: str
+    error: str
+    def __init__(self, position: _Optional[str] = ..., text: _Optional[str] = ..., value: _Optional[str] = ..., error: _Optional[str] = ...) -> None: ...
+
+class Verdict(_message.Message):
+    __slots__ = ("matched", "error")
+    MATCHED_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    matched: bool
+    error: str
+    def __init__(self, matched: _Optional[bool] = ..., error: _Optional[str] = ...) -> None: ...
+
+class ExplainReactionResponse(_message.Message):
+    __slots__ = ("reaction_id", "global_seq", "subject", "outcome", "definition", "active", "reason", "subject_matched", "verdict", "parts", "depth", "registrations", "last_global_seq", "task", "life")
+    REACTION_ID_FIELD_NUMBER: _ClassVar[int]
+    GLOBAL_SEQ_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    DEFINITION_FIELD_NUMBER: _ClassVar[int]
+    ACTIVE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_MATCHED_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    REGISTRATIONS_FIELD_NUMBER: _ClassVar[int]
+    LAST_GLOBAL_SEQ_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    LIFE_FIELD_NUMBER: _ClassVar[int]
+    reaction_id: str
+    global_seq: int
+    subject: str
+    outcome: MatchOutcome
+    definition: Reaction
+    active: bool
+    reason: str
+    subject_matched: bool
+    verdict: Verdict
+    parts: _containers.RepeatedCompositeFieldContainer[PredicatePart]
+    depth: int
+    registrations: _containers.RepeatedCompositeFieldContainer[LifecycleEvent]
+    last_global_seq: int
+    task: Task
+    life: _containers.RepeatedCompositeFieldContainer[LifecycleEvent]
+    def __init__(self, reaction_id: _Optional[str] = ..., global_seq: _Optional[int] = ..., subject: _Optional[str] = ..., outcome: _Optional[_Union[MatchOutcome, str]] = ..., definition: _Optional[_Union[Reaction, _Mapping]] = ..., active: _Optional[bool] = ..., reason: _Optional[str] = ..., subject_matched: _Optional[bool] = ..., verdict: _Optional[_Union[Verdict, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[PredicatePart, _Mapping]]] = ..., depth: _Optional[int] = ..., registrations: _Optional[_Iterable[_Union[LifecycleEvent, _Mapping]]] = ..., last_global_seq: _Optional[int] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., life: _Optional[_Iterable[_Union[LifecycleEvent, _Mapping]]] = ...) -> None: ...
 
 class Task(_message.Message):
     __slots__ = ("task_id", "reaction_id", "shard", "source_run_id", "source_global_seq", "subject", "payload_json", "status", "attempts", "next_attempt_at_ms", "lease_owner", "lease_expires_at_ms", "last_error", "created_at_ms", "trace_id", "parent_span_id", "attempt", "source_seq", "kind", "type", "schema_version", "ts_ms", "prev_value_json", "coalesced", "completed_at_ms")
@@ -1895,16 +2034,18 @@ class NackTaskResponse(_message.Message):
     def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ...) -> None: ...
 
 class ListTasksRequest(_message.Message):
-    __slots__ = ("reaction_id", "status", "limit", "cursor")
+    __slots__ = ("reaction_id", "status", "limit", "cursor", "without_payloads")
     REACTION_ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
+    WITHOUT_PAYLOADS_FIELD_NUMBER: _ClassVar[int]
     reaction_id: str
     status: TaskStatus
     limit: int
     cursor: str
-    def __init__(self, reaction_id: _Optional[str] = ..., status: _Optional[_Union[TaskStatus, str]] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+    without_payloads: bool
+    def __init__(self, reaction_id: _Optional[str] = ..., status: _Optional[_Union[TaskStatus, str]] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ..., without_payloads: _Optional[bool] = ...) -> None: ...
 
 class ListTasksResponse(_message.Message):
     __slots__ = ("tasks", "next_cursor")
@@ -1913,6 +2054,36 @@ class ListTasksResponse(_message.Message):
     tasks: _containers.RepeatedCompositeFieldContainer[Task]
     next_cursor: str
     def __init__(self, tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class GetTaskRequest(_message.Message):
+    __slots__ = ("task_id",)
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    task_id: str
+    def __init__(self, task_id: _Optional[str] = ...) -> None: ...
+
+class TaskDetail(_message.Message):
+    __slots__ = ("task", "life")
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    LIFE_FIELD_NUMBER: _ClassVar[int]
+    task: Task
+    life: _containers.RepeatedCompositeFieldContainer[LifecycleEvent]
+    def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ..., life: _Optional[_Iterable[_Union[LifecycleEvent, _Mapping]]] = ...) -> None: ...
+
+class ReplayTasksRequest(_message.Message):
+    __slots__ = ("task_ids", "reaction_id", "limit")
+    TASK_IDS_FIELD_NUMBER: _ClassVar[int]
+    REACTION_ID_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    task_ids: _containers.RepeatedScalarFieldContainer[str]
+    reaction_id: str
+    limit: int
+    def __init__(self, task_ids: _Optional[_Iterable[str]] = ..., reaction_id: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class ReplayTasksResponse(_message.Message):
+    __slots__ = ("task_ids",)
+    TASK_IDS_FIELD_NUMBER: _ClassVar[int]
+    task_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, task_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GetCapabilitiesRequest(_message.Message):
     __slots__ = ()

@@ -11,6 +11,8 @@ import pytest
 
 from tape.core.errors import UsageError
 from tape.core.page import Page
+from tape.matcher.reactions import Reactions
+from tape.matcher.tasks import Tasks
 from tape.operations.catalogue import OPERATIONS
 from tape.operations.effects import ListEffectsToDispatch
 from tape.operations.fields import MEANINGS
@@ -53,7 +55,8 @@ def test_an_operation_has_one_name_and_one_request_type() -> None:
 
 def test_every_operation_has_one_handler() -> None:
     store: Any = None
-    owners = [*(ledger(store) for ledger in LEDGERS), JournalRuns(store, store, store), RunEvents(store, store)]
+    own = (JournalRuns(store, store, store), RunEvents(store, store), Reactions(store, store), Tasks(store, store))
+    owners = [*(ledger(store) for ledger in LEDGERS), *own]
     handled = [request for owner in owners for request, _ in handlers_of(owner)]
 
     assert sorted(each.__name__ for each in handled) == sorted(each.request.__name__ for each in OPERATIONS)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tape.cli import output
-from tape.cli.choices import Choices, run as finish, shared
+from tape.cli.choices import Choices, run as finish, shared, use_node
 from tape.cli.doctor.facts import write_facts
 from tape.cli.reaction.backfill import backfill
 from tape.cli.reaction.dry_run import dry_run
@@ -17,7 +17,7 @@ from tape.cli.reaction.explain import explain
 
 if TYPE_CHECKING:
     from tape.core.matched import ReactionRecord
-    from tape.core.ports import Reactions
+    from tape.sdk.nouns.node import AsyncNode
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ def add(choices: Choices, /, **options: Any) -> None:
     if options["publish_target"]:
         kind = HandlerKind.PUBLISH
     asked = Reaction(handler_kind=kind, **options)
-    _show(choices, finish(partial(_with, choices, lambda reactions: reactions.register(asked), must_exist=False)))
+    _show(choices, finish(partial(use_node, choices, lambda node: node.reactions.register(asked))))
 
 
 @reaction.command("ls")
@@ -72,7 +72,7 @@ def add(choices: Choices, /, **options: Any) -> None:
 @click.pass_obj
 def list_reactions(choices: Choices, subject_pattern: str) -> None:
     """List reactions, all or those of exactly PATTERN."""
-    records = finish(partial(_with, choices, lambda reactions: reactions.listed(subject_pattern)))
+    records = finish(partial(_call, choices, lambda node: _all(node, subject_pattern)))
     if choices.is_json:
         for record in records:
             output.write_json(_facts(record))
@@ -86,12 +86,7 @@ def list_reactions(choices: Choices, subject_pattern: str) -> None:
 @click.pass_obj
 def show(choices: Choices, reaction_id: str) -> None:
     """Show all that is known of ID, with the last error of its predicate."""
-    from tape.core.errors import NotFound
-
-    record = finish(partial(_with, choices, lambda reactions: reactions.find(reaction_id)))
-    if record is None:
-        raise NotFound(f"there is no reaction {reaction_id!r}; tape reaction ls lists those there are")
-    _show(choices, record)
+    _show(choices, finish(partial(_call, choices, lambda node: _get(node, reaction_id))))
 
 
 @reaction.command()
@@ -101,7 +96,7 @@ def show(choices: Choices, reaction_id: str) -> None:
 @click.pass_obj
 def pause(choices: Choices, reaction_id: str, reason: str) -> None:
     """Match and claim nothing more for ID until it is resumed."""
-    _show(choices, finish(partial(_with, choices, lambda reactions: reactions.pause(reaction_id, reason))))
+    _show(choices, finish(partial(_call, choices, lambda node: node.reactions.pause(reaction_id, reason))))
 
 
 @reaction.command()
@@ -110,7 +105,7 @@ def pause(choices: Choices, reaction_id: str, reason: str) -> None:
 @click.pass_obj
 def resume(choices: Choices, reaction_id: str) -> None:
     """Let ID read on where it was paused."""
-    _show(choices, finish(partial(_with, choices, lambda reactions: reactions.resume(reaction_id))))
+    _show(choices, finish(partial(_call, choices, lambda node: node.reactions.resume(reaction_id))))
 
 
 @reaction.command("rm")
@@ -121,7 +116,7 @@ def remove(choices: Choices, reaction_id: str) -> None:
     """Remove ID; its pending tasks end as dead, and what is claimed may still be settled."""
     from tape.core.errors import NotFound
 
-    if not finish(partial(_with, choices, lambda reactions: reactions.remove(reaction_id))):
+    if not finish(partial(_call, choices, lambda node: node.reactions.remove(reaction_id))):
         raise NotFound(f"there is no reaction {reaction_id!r}")
     if choices.is_json:
         output.write_json({"reaction_id": reaction_id, "deregistered": True})
@@ -129,10 +124,26 @@ def remove(choices: Choices, reaction_id: str) -> None:
         output.write(f"{output.escape(reaction_id)}  removed")
 
 
-async def _with(choices: Choices, ask: Callable[[Reactions], Awaitable[T]], *, must_exist: bool = True) -> T:
-    async with choices.open_store(must_exist=must_exist) as store:
-        return await ask(store.reactions)
-    raise AssertionError("unreachable")
+async def _call(choices: Choices, ask: Callable[[AsyncNode], Awaitable[T]]) -> T:
+    return await use_node(choices, ask, must_exist=True)
+
+
+async def _all(node: AsyncNode, subject_pattern: str) -> list[ReactionRecord]:
+    page = await node.reactions.list(subject_pattern)
+    rows = [*page.rows]
+    while page.next_cursor:
+        page = await node.reactions.list(subject_pattern, cursor=page.next_cursor)
+        rows += page.rows
+    return rows
+
+
+async def _get(node: AsyncNode, reaction_id: str) -> ReactionRecord:
+    from tape.core.errors import NotFound
+
+    try:
+        return await node.reactions.get(reaction_id)
+    except NotFound as error:
+        raise NotFound(f"{error}; tape reaction ls lists those there are") from None
 
 
 def _show(choices: Choices, record: ReactionRecord) -> None:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from tape.cli import output
-from tape.cli.choices import Choices, in_lake, run as finish, shared
+from tape.cli.choices import Choices, in_lake, run as finish, shared, use_node
 
 if TYPE_CHECKING:
-    from tape.core.event import Entry
+    from tape.core.explanation import Explanation, LifecycleEvent
     from tape.core.predicate.parts import Part
     from tape.core.task import Task
-    from tape.matcher.explain import Explanation
 
 CELLS: Final = 60
 ANSWERS: Final = {
@@ -42,21 +41,13 @@ def explain(choices: Choices, reaction_id: str, global_seq: int) -> None:
     """Show why the entry at GLOBAL_SEQ became a task of ID, or why not."""
     from tape.matcher.explained import explanation_fields
 
-    explanation = finish(partial(_explain, choices, reaction_id, global_seq))
+    explanation = finish(
+        partial(use_node, choices, lambda node: node.reactions.explain(reaction_id, global_seq), must_exist=True)
+    )
     if choices.is_json:
         output.write_json(explanation_fields(explanation))
     else:
         _print(explanation)
-
-
-async def _explain(choices: Choices, reaction_id: str, global_seq: int) -> Explanation:
-    from tape import compose
-    from tape.matcher.explain import explain as explain_entry
-
-    url, lake = choices.location()[0], choices.lake_folder()
-    async with compose.open_backend(url, lake=lake, must_exist=True) as backend:
-        return await explain_entry(backend.store, backend.journal, reaction_id, global_seq)
-    raise AssertionError("unreachable")
 
 
 def _print(explanation: Explanation) -> None:
@@ -73,7 +64,7 @@ def _print(explanation: Explanation) -> None:
 def _lines(explanation: Explanation) -> Iterator[tuple[str, ...]]:
     judged, rule = explanation.judgement, explanation.judgement.definition
     yield "active", _yes(judged.is_active), judged.reason
-    yield "pattern", _yes(judged.is_subject), _pattern(rule.subject_pattern, explanation.entry, judged.is_subject)
+    yield "pattern", _yes(judged.is_subject), _pattern(rule.subject_pattern, explanation.subject, judged.is_subject)
     error = f"  {judged.verdict.error}" if judged.verdict.error else ""
     yield "predicate", _yes(judged.verdict.matched), output.escape((rule.predicate_cel or "none") + error)
     yield "depth", str(judged.depth), ""
@@ -82,12 +73,12 @@ def _lines(explanation: Explanation) -> Iterator[tuple[str, ...]]:
     yield "matched to", f"{explanation.cursor:,}", ""
 
 
-def _pattern(pattern: str, entry: Entry, is_subject: bool) -> str:
+def _pattern(pattern: str, subject: str, is_subject: bool) -> str:
     from tape.core.subject import Pattern
 
-    is_withheld = not is_subject and Pattern(pattern).matches(entry.subject)
+    is_withheld = not is_subject and Pattern(pattern).matches(subject)
     note = "  (a pattern has to name entries about tasks and reactions)" if is_withheld else ""
-    return f"{pattern}  on  {output.escape(entry.subject)}{note}"
+    return f"{pattern}  on  {output.escape(subject)}{note}"
 
 
 def _part(part: Part) -> tuple[str, ...]:
@@ -101,9 +92,8 @@ def _task(task: Task) -> Iterator[tuple[str, ...]]:
     yield task.task_id, task.status.name.lower(), attempts, output.escape(task.last_error)
 
 
-def _event_row(entry: Entry) -> tuple[str, ...]:
-    payload = entry.payload if isinstance(entry.payload, dict) else {}
-    return f"at {entry.global_seq:,}", entry.type, "", output.escape(str(payload.get("error") or ""))
+def _event_row(event: LifecycleEvent) -> tuple[str, ...]:
+    return f"at {event.global_seq:,}", event.type, "", output.escape(event.error)
 
 
 def _yes(is_so: bool) -> str:

@@ -3,8 +3,9 @@
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import Final
 
 from tape.core.errors import UsageError
 from tape.core.predicate.ast import Comprehension, Const, Expression, Ident, Select, children
@@ -15,7 +16,8 @@ MAX_S: Final = 0.25
 MAX_TEXT: Final = 200
 
 
-class Part(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Part:
     """A part's position in the text, and its value in CEL or its error."""
 
     position: str

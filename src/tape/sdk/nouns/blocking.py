@@ -6,7 +6,20 @@ from typing import Concatenate, Generic, ParamSpec, Protocol, Self, TypedDict, T
 
 from tape.core.event import Entry
 from tape.core.value import ValueChange
-from tape.sdk.nouns import budgets, decisions, effects, events, gates, obligations, runs, sessions, timers, values
+from tape.sdk.nouns import (
+    budgets,
+    decisions,
+    effects,
+    events,
+    gates,
+    obligations,
+    reactions,
+    runs,
+    sessions,
+    tasks,
+    timers,
+    values,
+)
 from tape.sdk.nouns.node import AsyncNode
 from tape.sdk.portal import Portal
 
@@ -196,6 +209,26 @@ class Sessions(Noun[sessions.Sessions]):
     delete = waiting(sessions.Sessions.delete)
 
 
+class Reactions(Noun[reactions.Reactions]):
+    register = waiting(reactions.Reactions.register)
+    list = waiting(reactions.Reactions.list)
+    get = waiting(reactions.Reactions.get)
+    pause = waiting(reactions.Reactions.pause)
+    resume = waiting(reactions.Reactions.resume)
+    remove = waiting(reactions.Reactions.remove)
+    explain = waiting(reactions.Reactions.explain)
+
+
+class Tasks(Noun[tasks.Tasks]):
+    list = waiting(tasks.Tasks.list)
+    get = waiting(tasks.Tasks.get)
+    replay = waiting(tasks.Tasks.replay)
+    claim = waiting(tasks.Tasks.claim)
+    extend = waiting(tasks.Tasks.extend)
+    complete = waiting(tasks.Tasks.complete)
+    nack = waiting(tasks.Tasks.nack)
+
+
 class Node:
     """The same nouns as `AsyncNode` has, for a program that waits."""
 
@@ -211,3 +244,5 @@ class Node:
         self.budgets = Budgets(portal, node.budgets)
         self.values = Values(portal, node.values)
         self.sessions = Sessions(portal, node.sessions)
+        self.reactions = Reactions(portal, node.reactions)
+        self.tasks = Tasks(portal, node.tasks)

@@ -8,8 +8,10 @@ from tape.sdk.nouns.effects import Dispatch, Effects
 from tape.sdk.nouns.events import Events
 from tape.sdk.nouns.gates import Gates
 from tape.sdk.nouns.obligations import Obligations
+from tape.sdk.nouns.reactions import Reactions
 from tape.sdk.nouns.runs import Runs
 from tape.sdk.nouns.sessions import Sessions
+from tape.sdk.nouns.tasks import Tasks
 from tape.sdk.nouns.timers import Timers
 from tape.sdk.nouns.values import Values
 
@@ -35,3 +37,5 @@ class AsyncNode:
         self.budgets = Budgets(ledgers)
         self.values = Values(ledgers)
         self.sessions = Sessions(ledgers)
+        self.reactions = Reactions(ledgers)
+        self.tasks = Tasks(ledgers)

@@ -1,6 +1,6 @@
 """A dispatcher far from the store: the server matches, and tasks are worked off here."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Protocol
@@ -30,13 +30,6 @@ class WorkerConfig(Protocol):
     def slots(self) -> int: ...
     @property
     def lease(self) -> timedelta: ...
-
-
-async def register(url: str, reactions: Iterable[Reaction]) -> None:
-    """Registers reactions with a server."""
-    async with Channel(url) as channel:
-        for reaction in reactions:
-            await Tasks(channel).register(reaction)
 
 
 async def dispatch(url: str, config: WorkerConfig, once: bool) -> int:

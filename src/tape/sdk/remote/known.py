@@ -11,7 +11,7 @@ from tape.core.errors import Unsupported
 from tape.wire import tape_pb2 as pb
 from tape.wire.known_messages import messages_of
 
-BOUNDS: Final = frozenset({"limit", "max_bytes"})  # without them an answer is only larger
+OPTIONAL: Final = frozenset({"limit", "max_bytes", "with_progress"})  # an answer is larger, or lacks progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class ServerKnowledge:
         return cls(procedures=frozenset(each.name for each in file.service[0].method), messages=messages)
 
     def fit(self, name: str, request: Message) -> Message:
-        """The request without bounds that the server does not know; raises `Unsupported` for anything else."""
+        """The request without optional fields that the server does not know; raises `Unsupported` for anything else."""
         if self.procedures and name not in self.procedures:
             raise Unsupported(name, version=self.version)
         if not self.procedures or self._knows_all(request.DESCRIPTOR):
@@ -58,7 +58,7 @@ class ServerKnowledge:
     def _check(self, name: str, message: Any) -> None:
         known = self._fields(message.DESCRIPTOR.name)
         for part, value in message.ListFields():
-            if part.name not in known and part.name in BOUNDS:
+            if part.name not in known and part.name in OPTIONAL:
                 message.ClearField(part.name)
             elif part.name not in known:
                 raise Unsupported(name, part.name, self.version)

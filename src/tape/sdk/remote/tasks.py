@@ -1,7 +1,6 @@
-"""Reactions and the queue of their tasks, behind a wire."""
+"""The queue of a server's tasks."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 
 import anyio
@@ -9,43 +8,39 @@ import anyio
 from tape.core.errors import NotFound, StaleClaim
 from tape.core.reaction import Reaction
 from tape.core.task import Claimed, ClaimRequest, Died, Done, Failed, Released, Settlement, TaskClaim
+from tape.sdk.nouns import reactions, tasks
 from tape.sdk.remote.channel import Channel
-from tape.wire import tape_pb2 as pb
-from tape.wire.message_mapping import build
-from tape.wire.messages.tasks import REACTION, TASK
+from tape.sdk.remote.ledgers import Ledgers
 
 _MS = timedelta(milliseconds=1)
 
 
 class Tasks:
-    """A queue as the loop of a worker wants it; what it says together travels together, each by itself."""
+    """A queue as the loop of a worker needs it; what is settled together is sent at once, each by itself."""
 
     def __init__(self, channel: Channel) -> None:
-        self._channel = channel
+        ledgers = Ledgers(channel)
+        self._reactions = reactions.Reactions(ledgers)
+        self._tasks = tasks.Tasks(ledgers)
 
     async def register(self, reaction: Reaction) -> Reaction:
         """Registers a reaction, active from now on."""
-        request = REACTION.message(_sayable(reaction))
-        return REACTION.value(await self._channel.call("RegisterReaction", request, pb.Reaction))
+        return (await self._reactions.register(reaction)).reaction
 
     async def claim(self, request: ClaimRequest) -> Claimed:
-        message = build(
-            pb.ClaimTasksRequest,
-            owner=request.owner,
-            max=request.limit,
-            shard=request.shard,
-            lease_ms=request.lease // _MS,
+        claimed = await self._tasks.claim(
+            request.owner,
+            limit=request.limit,
             reaction_ids=request.reaction_ids,
+            shard=request.shard,
+            lease=request.lease,
             max_bytes=request.max_bytes,
         )
-        answer = await self._channel.call("ClaimTasks", message, pb.ClaimTasksResponse)
-        more_after = answer.more_after_ms * _MS if answer.HasField("more_after_ms") else None
-        return Claimed([TASK.value(task) for task in answer.tasks], more_after)
+        return Claimed(claimed.tasks, None if claimed.more_after_ms is None else claimed.more_after_ms * _MS)
 
     async def extend(self, claims: Sequence[TaskClaim], lease: timedelta) -> Sequence[StaleClaim | None]:
         async def extend(claim: TaskClaim) -> None:
-            request = build(pb.ExtendTaskRequest, **claim._asdict(), lease_ms=lease // _MS)
-            await self._channel.call("ExtendTask", request, pb.ExtendTaskResponse)
+            await self._tasks.extend(*claim, lease)
 
         return await _each(claims, extend)
 
@@ -56,24 +51,13 @@ class Tasks:
         claim, outcome = settlement
         match outcome:
             case Done():
-                done = build(pb.CompleteTaskRequest, **claim._asdict())
-                await self._channel.call("CompleteTask", done, pb.CompleteTaskResponse)
+                await self._tasks.complete(*claim)
             case Failed(error, after):
-                wait = None if after is None else after // _MS
-                failed = build(pb.NackTaskRequest, **claim._asdict(), error=error, retry_after_ms=wait)
-                await self._channel.call("NackTask", failed, pb.NackTaskResponse)
+                await self._tasks.nack(*claim, error=error, retry_after_ms=None if after is None else after // _MS)
             case Released():
-                released = build(pb.NackTaskRequest, **claim._asdict(), release=True)
-                await self._channel.call("NackTask", released, pb.NackTaskResponse)
+                await self._tasks.nack(*claim, release=True)
             case Died(error):
-                died = build(pb.NackTaskRequest, **claim._asdict(), error=error, permanent=True)
-                await self._channel.call("NackTask", died, pb.NackTaskResponse)
-
-
-def _sayable(reaction: Reaction) -> Reaction:
-    """The same in effect, without the zeros that stand for what is usual on the wire."""
-    last = 1 if reaction.retry_max == 0 else reaction.dlq_after_n
-    return replace(reaction, dlq_after_n=last, retry_backoff_ms=reaction.retry_backoff_ms or 1)
+                await self._tasks.nack(*claim, error=error, permanent=True)
 
 
 async def _each(

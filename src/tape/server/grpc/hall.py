@@ -1,7 +1,6 @@
 """What the procedures of a server work with."""
 
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Final
 
 from tape.bus.journal import Journal
@@ -15,7 +14,6 @@ from tape.server.grpc.batches import Batches
 from tape.server.sse.run_end import RunEndFrames
 from tape.server.sse.subscribers import Subscribers
 from tape.telemetry import Meters
-from tape.wire.message_mapping import duration
 
 MOST: Final = 10_000
 
@@ -46,8 +44,3 @@ def bounded(limit: int, usual: int) -> int:
     if not 0 <= limit <= MOST:
         raise UsageError(f"a limit is 1 to {MOST:,}, or 0 for {usual}, not {limit}")
     return limit or usual
-
-
-def span(milliseconds: int, usual: timedelta) -> timedelta:
-    """A lease; 0 is the usual one."""
-    return duration(milliseconds) if milliseconds else usual

@@ -13,7 +13,7 @@ from google.protobuf.message_factory import GetMessageClass
 from tape.core.caller import Caller
 from tape.core.errors import UsageError
 from tape.core.ids import RunId
-from tape.server.grpc import capabilities, events, reactions, streams, tasks
+from tape.server.grpc import capabilities, events, streams
 from tape.server.grpc.caller import caller_of
 from tape.server.grpc.hall import Hall
 from tape.server.grpc.refusal import refuse, status_of
@@ -21,7 +21,7 @@ from tape.wire import tape_pb2 as pb
 from tape.wire.procedures import PROCEDURES, procedure_of
 
 SERVICE: Final = pb.DESCRIPTOR.services_by_name["Tape"]
-MODULES: Final[tuple[ModuleType, ...]] = (capabilities, events, reactions, tasks, streams)
+MODULES: Final[tuple[ModuleType, ...]] = (capabilities, events, streams)
 CARRIED: Final = frozenset(each.name for each in PROCEDURES)
 
 METHOD: Final = "gRPC"

@@ -5,15 +5,20 @@ from typing import Any, Final
 import msgspec
 
 from tape.core.codec import MAX_INT
-from tape.core.errors import NotFound, UsageError, quoted
-from tape.core.ids import ID_IN_WORDS, is_id
+from tape.core.errors import NotFound
 from tape.core.matched import ReactionRecord
-from tape.core.page import decode_cursor, encode_cursor
-from tape.core.ports import Store
-from tape.core.reaction import HandlerKind, Reaction
-from tape.core.subject import Pattern
-from tape.matcher.explain import explain
+from tape.core.page import encode_cursor
+from tape.core.reaction import HandlerKind, check_reaction_id
 from tape.matcher.explained import explanation_fields
+from tape.operations.reactions import (
+    ExplainReaction,
+    GetReaction,
+    ListReactions,
+    PauseReaction,
+    RegisterReaction,
+    RemoveReaction,
+    ResumeReaction,
+)
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
@@ -35,85 +40,69 @@ from tape.server.routes.work_schemas import (
 
 async def list_reactions(request: Request, node: Node) -> Response:
     """A page of all reactions, or of those with exactly one pattern."""
-    asked, limit = request.parameter("subject_pattern") or "", limit_of(request, MAX_LIMIT)
-    pattern = Pattern.parse(asked).text if asked else ""
-    question = f"reactions {pattern}"
-    (after,) = decode_cursor(request.parameter("cursor") or "", str, question=question) or ("",)
-    found = await store_of(node).reactions.listed(pattern, limit + 1, str(after))
-    head = await node.journal.head()
-    page = fit(ReactionDetail.of(record, head) for record in found[:limit])
-    rest = encode_cursor((page[-1].reaction_id,), question) if len(found) > len(page) else ""
-    return Response.json(Reactions(reactions=page, next_cursor=rest))
+    asked = ListReactions(
+        subject_pattern=request.parameter("subject_pattern") or "",
+        limit=limit_of(request, MAX_LIMIT),
+        cursor=request.parameter("cursor") or "",
+    )
+    page, head = await node.operations.call(asked), await node.journal.head()
+    rows = fit(ReactionDetail.of(record, head) for record in page.rows)
+    rest = encode_cursor((rows[-1].reaction_id,), asked.question) if len(rows) < len(page.rows) else page.next_cursor
+    return Response.json(Reactions(reactions=rows, next_cursor=rest))
 
 
 async def register(request: Request, node: Node) -> Response:
     """Registers a reaction or changes it; matches are never repeated."""
     new: NewReaction = parse_body(await request.json(), NewReaction)
-    record = await store_of(node).reactions.register(_reaction(new.reaction_id, new))
-    return await _detail(node, record, 201)
+    return await _detail(node, await node.operations.call(_registration(new.reaction_id, new)), 201)
 
 
 async def put_reaction(request: Request, node: Node) -> Response:
     new: ReactionDefinition = parse_body(await request.json(), ReactionDefinition)
-    record = await store_of(node).reactions.register(_reaction(reaction_id_of(request), new))
-    return await _detail(node, record)
+    return await _detail(node, await node.operations.call(_registration(reaction_id_of(request), new)))
 
 
 async def show_reaction(request: Request, node: Node) -> Response:
-    reaction_id = reaction_id_of(request)
-    record = await store_of(node).reactions.find(reaction_id)
-    if record is None:
-        raise NotFound(f"there is no reaction {reaction_id!r}")
-    return await _detail(node, record)
+    return await _detail(node, await node.operations.call(GetReaction(reaction_id=reaction_id_of(request))))
 
 
 async def remove_reaction(request: Request, node: Node) -> Response:
     """Pending tasks become dead; claimed tasks can still be settled."""
     reaction_id = reaction_id_of(request)
-    if not await store_of(node).reactions.remove(reaction_id):
+    if not await node.operations.call(RemoveReaction(reaction_id=reaction_id)):
         raise NotFound(f"there is no reaction {reaction_id!r}")
     return Response.json(Deregistered(reaction_id=reaction_id))
 
 
 async def pause_reaction(request: Request, node: Node) -> Response:
     pause: Pause = parse_body(await request.json(), Pause) if request.is_unread else Pause()
-    return await _detail(node, await store_of(node).reactions.pause(reaction_id_of(request), pause.reason))
+    paused = PauseReaction(reaction_id=reaction_id_of(request), reason=pause.reason)
+    return await _detail(node, await node.operations.call(paused))
 
 
 async def resume_reaction(request: Request, node: Node) -> Response:
-    return await _detail(node, await store_of(node).reactions.resume(reaction_id_of(request)))
+    return await _detail(node, await node.operations.call(ResumeReaction(reaction_id=reaction_id_of(request))))
 
 
 async def explain_reaction(request: Request, node: Node) -> Response:
     global_seq = whole_number("global_seq", request.values["global_seq"], 1, MAX_INT)
-    explanation = await explain(store_of(node), node.journal, reaction_id_of(request), global_seq)
+    explanation = await node.operations.call(
+        ExplainReaction(reaction_id=reaction_id_of(request), global_seq=global_seq)
+    )
     return Response.json(msgspec.convert(explanation_fields(explanation), Explained))
-
-
-def store_of(node: Node) -> Store:
-    """The store, if it has reactions and tasks."""
-    if node.store is None:
-        raise UsageError("this server's store has no reactions and no tasks")
-    return node.store
 
 
 async def _detail(node: Node, record: ReactionRecord, status: int = 200) -> Response:
     return Response.json(ReactionDetail.of(record, await node.journal.head()), status)
 
 
-def _reaction(reaction_id: str, definition: ReactionDefinition) -> Reaction:
+def _registration(reaction_id: str, definition: ReactionDefinition) -> RegisterReaction:
     fields: dict[str, Any] = {**msgspec.structs.asdict(definition), "reaction_id": reaction_id}
-    return Reaction(**{**fields, "handler_kind": HandlerKind(definition.handler_kind)})
+    return RegisterReaction(**{**fields, "handler_kind": HandlerKind(definition.handler_kind)})
 
 
 def reaction_id_of(request: Request) -> str:
-    return check_id(request.values["reaction_id"])
-
-
-def check_id(reaction_id: str) -> str:
-    if not is_id(reaction_id):
-        raise UsageError(f"reaction_id must be {ID_IN_WORDS}, not {quoted(reaction_id)}")
-    return reaction_id
+    return check_reaction_id(request.values["reaction_id"])
 
 
 _GLOBAL_SEQ: Final = Parameter(

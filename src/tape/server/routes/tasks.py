@@ -5,17 +5,19 @@ from typing import Final
 import msgspec
 
 from tape.core.errors import NotFound, NotReady, UsageError, quoted
-from tape.core.page import ANSWER_BYTES, decode_cursor, encode_cursor
-from tape.core.task import Task as TaskRow, TaskId, TaskStatus, rest_of
-from tape.matcher.explain import task_history
-from tape.matcher.explained import entry_fields
+from tape.core.explanation import TaskDetail as TaskHistory
+from tape.core.page import encode_cursor
+from tape.core.reaction import check_reaction_id
+from tape.core.task import TaskStatus
+from tape.core.text import MAX_NAME
+from tape.matcher.explained import event_fields
+from tape.operations.tasks import GetTask, ListTasks, ReplayTasks
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
 from tape.server.routes.bounded import fit
 from tape.server.routes.parameters import CURSOR, LIMIT, limit_of
-from tape.server.routes.reactions import check_id, store_of
 from tape.server.routes.schemas import Id, parse_body
 from tape.server.routes.work_schemas import (
     LifecycleEvent,
@@ -31,40 +33,38 @@ from tape.server.routes.work_schemas import (
 
 DEFAULT_LIMIT: Final = 200
 PAYLOADS: Final = ("whole", "none")
-STATUSES: Final = {"pending": 1, "claimed": 2, "done": 3, "dlq": 5}
+STATUSES: Final = {each.name.lower(): each for each in TaskStatus if each is not TaskStatus.FAILED}
 
 
 async def list_tasks(request: Request, node: Node) -> Response:
     """Newest first, filtered by reaction and status."""
-    reaction_id, limit = request.parameter("reaction_id"), limit_of(request, DEFAULT_LIMIT)
-    found = await store_of(node).tasks.listed(
-        reaction_id="" if reaction_id is None else check_id(reaction_id),
+    reaction_id = request.parameter("reaction_id")
+    asked = ListTasks(
+        reaction_id="" if reaction_id is None else check_reaction_id(reaction_id),
         status=_status(request.parameter("status")),
-        limit=limit,
-        before=decode_cursor(request.parameter("cursor") or "", int, str),
-        max_bytes=ANSWER_BYTES,
-        is_bare=not _has_payloads(request.parameter("payload")),
+        limit=limit_of(request, DEFAULT_LIMIT),
+        cursor=request.parameter("cursor") or "",
+        without_payloads=not _has_payloads(request.parameter("payload")),
     )
-    tasks = fit(Task.of(row) for row in found)  # JSON in JSON takes more bytes than the store counts
-    is_cut = len(tasks) < len(found)
-    rest = encode_cursor(found[len(tasks) - 1].place) if is_cut else rest_of(found, limit, ANSWER_BYTES)
+    page = await node.operations.call(asked)
+    tasks = fit(Task.of(row) for row in page.rows)  # JSON in JSON takes more bytes than the store counts
+    is_cut = len(tasks) < len(page.rows)
+    rest = encode_cursor(page.rows[len(tasks) - 1].place, asked.question) if is_cut else page.next_cursor
     return Response.json(Tasks(tasks=tasks, next_cursor=rest))
 
 
 async def show_task(request: Request, node: Node) -> Response:
-    row = await _find(request, node)
-    life = [msgspec.convert(entry_fields(entry), LifecycleEvent) for entry in await task_history(node.journal, row)]
-    return Response.json(TaskDetail(task=Task.of(row), life=life))
+    found = await _find(request, node)
+    life = [msgspec.convert(event_fields(event), LifecycleEvent) for event in found.life]
+    return Response.json(TaskDetail(task=Task.of(found.task), life=life))
 
 
 async def replay_task(request: Request, node: Node) -> Response:
     """Makes one dead task pending again."""
-    row = await _find(request, node)
-    replayed = await store_of(node).tasks.replay([row.task_id])
+    task = (await _find(request, node)).task
+    replayed = (await node.operations.call(ReplayTasks(task_ids=(task.task_id,)))).task_ids
     if not replayed:
-        raise NotReady(
-            f"task {row.task_id!r} is {TaskStatus(row.status).name.lower()}, and only a dead task can be replayed"
-        )
+        raise NotReady(f"task {task.task_id!r} is {task.status.name.lower()}, and only a dead task can be replayed")
     return Response.json(Replayed(replayed=list(replayed)))
 
 
@@ -73,25 +73,24 @@ async def replay_tasks(request: Request, node: Node) -> Response:
     replay: Replay = parse_body(await request.json(), Replay)
     if replay.task_ids and replay.reaction_id is not None:
         raise UsageError("name tasks or a reaction, not both")
-    tasks = store_of(node).tasks
-    named = [TaskId(name) for name in replay.task_ids if name.isprintable()]
-    if not replay.task_ids:
-        named = list(await tasks.dead(replay.reaction_id or "", replay.limit))
-    return Response.json(Replayed(replayed=list(await tasks.replay(named))))
+    named = tuple(name for name in replay.task_ids if name.isprintable())
+    if replay.task_ids and not named:
+        return Response.json(Replayed(replayed=[]))
+    asked = ReplayTasks(task_ids=named, reaction_id=replay.reaction_id or "", limit=replay.limit)
+    return Response.json(Replayed(replayed=list((await node.operations.call(asked)).task_ids)))
 
 
-async def _find(request: Request, node: Node) -> TaskRow:
+async def _find(request: Request, node: Node) -> TaskHistory:
     task_id = request.values["task_id"]
-    row = await store_of(node).tasks.find(TaskId(task_id)) if task_id.isprintable() else None
-    if row is None:
+    if not task_id.isprintable() or len(task_id) > MAX_NAME:
         raise NotFound(f"there is no task {quoted(task_id)}")
-    return row
+    return await node.operations.call(GetTask(task_id=task_id))
 
 
-def _status(text: str | None) -> int:
+def _status(text: str | None) -> TaskStatus | None:
     if text is not None and text not in STATUSES:
         raise UsageError(f"status is {', '.join(STATUSES)}, not {quoted(text)}")
-    return STATUSES[text] if text is not None else 0
+    return None if text is None else STATUSES[text]
 
 
 def _has_payloads(text: str | None) -> bool:

@@ -2,34 +2,48 @@
 
 from typing import Any, Final
 
+from tape.core.errors import UsageError
+from tape.core.explanation import Explanation, LifecycleEvent, TaskDetail
 from tape.core.matched import ReactionRecord
-from tape.core.reaction import HandlerKind, Reaction
+from tape.core.predicate.parts import Part
+from tape.core.predicate.predicate import Verdict
+from tape.core.reaction import Reaction
 from tape.core.task import Task
 from tape.wire import tape_pb2 as pb
-from tape.wire.message_mapping import MessageMapping
+from tape.wire.message_mapping import NO_NAMES, MessageMapping
+
+PROGRESS: Final = ("last_global_seq", "errors", "last_error")
 
 REACTION: Final = MessageMapping(Reaction, pb.Reaction)
+RECORD: Final = MessageMapping(
+    ReactionRecord, pb.Reaction, {"is_removed": "deleted", "cursor": "last_global_seq"}, {"reaction": NO_NAMES}
+)
 TASK: Final = MessageMapping(Task, pb.Task, {"span_id": "parent_span_id"})
-
-_AT_LEAST_1: Final = ("max_concurrency", "retry_max", "retry_backoff_ms", "dlq_after_n", "num_shards", "timeout_ms")
-
-
-def asked(said: pb.Reaction) -> Reaction:
-    """The reaction to register: where a count is left out or makes no sense, the usual one."""
-    usual: dict[str, Any] = {name: getattr(_USUAL, name) for name in _AT_LEAST_1 if getattr(said, name) <= 0}
-    kind = {} if said.handler_kind else {"handler_kind": _kind(said)}
-    return REACTION.value(said, **usual, **kind)
-
-
-def recorded(record: ReactionRecord) -> pb.Reaction:
-    told: dict[str, Any] = {"created_at_ms": record.created_at_ms, "deleted": record.is_removed}
-    return REACTION.message(record.reaction, **told)
+LIFECYCLE_EVENT: Final = MessageMapping(LifecycleEvent, pb.LifecycleEvent)
+TASK_DETAIL: Final = MessageMapping(TaskDetail, pb.TaskDetail)
+PART: Final = MessageMapping(Part, pb.PredicatePart)
+VERDICT: Final = MessageMapping(Verdict, pb.Verdict)
+EXPLANATION: Final = MessageMapping(
+    Explanation, pb.ExplainReactionResponse, {"cursor": "last_global_seq"},
+    {"judgement": {"is_active": "active", "is_subject": "subject_matched"}},
+)  # fmt: skip
 
 
-def _kind(said: pb.Reaction) -> HandlerKind:
-    if said.agent_app:
-        return HandlerKind.AGENT
-    return HandlerKind.PUBLISH if said.publish_target else HandlerKind.TASK
+def recorded(record: ReactionRecord, request: Any) -> pb.Reaction:
+    """A reaction; its progress, which changes by itself, only for those who ask for it."""
+    message = RECORD.message(record)
+    if not getattr(request, "with_progress", True):
+        for name in PROGRESS:
+            message.ClearField(name)
+    return message
 
 
-_USUAL: Final = Reaction(reaction_id="usual")
+def check_kind(message: pb.Reaction) -> None:
+    if message.handler_kind == pb.HANDLER_KIND_UNSPECIFIED:
+        raise UsageError("handler_kind must be 1 (agent), 2 (task) or 3 (publish); it is not specified")
+
+
+def sent(reaction: Reaction) -> dict[str, Any]:
+    """The fields of a reaction that differ in a message, where 0 stands for the default; the effect is the same."""
+    last = 1 if reaction.retry_max == 0 else reaction.dlq_after_n
+    return {"dlq_after_n": last, "retry_backoff_ms": reaction.retry_backoff_ms or 1, "with_progress": True}
