@@ -81,6 +81,27 @@ async def test_dead_letters_and_one_row_are_found_by_index(name: str, index: str
     assert "Seq Scan" not in plan and "Sort" not in plan, plan
 
 
+@pytest.mark.parametrize("status", ["", "pending", "delivered", "failed"])
+async def test_a_page_of_rows_reads_no_more_than_it_shows(status: str, postgres: BusinessDatabase) -> None:
+    asked = {"status": status, "event_type": "", "generation": -1, "before": 1 << 62, "most": 20}
+    statement, values = numbered(in_schema("postgres", "outbox_table.sql", "core")["listed"], asked)
+    async with postgres.connected() as connection:
+        await connection.execute(FILL)
+        await connection.execute("UPDATE core.outbox SET status = 'failed' WHERE position % 100 = 0")
+        await connection.execute(WAIT)
+        await connection.execute("UPDATE core.outbox SET generation = position % 3 WHERE status = 'pending'; ANALYZE")
+    async with postgres.connected() as connection:
+        await connection.execute("SET plan_cache_mode = force_generic_plan")
+        async with connection.transaction():
+            rows = await connection.fetch(statement, *values)
+            read = await connection.fetch(READ)
+
+    positions, statuses = [row[20] for row in rows], {row[14] for row in rows}
+    assert len(rows) == 20 and positions == sorted(positions, reverse=True)
+    assert statuses == {status or "pending"}
+    assert [(scans, fetched < FEW) for name, scans, fetched in read if name == "outbox"] == [(0, True)], read
+
+
 async def test_claiming_and_settling_read_what_is_claimed_and_no_more(postgres: BusinessDatabase) -> None:
     async with postgres.connected() as connection:
         await connection.execute(FILL)

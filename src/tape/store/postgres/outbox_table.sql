@@ -1,13 +1,57 @@
 -- name: listed
-SELECT CAST(id AS text), event_type, event_version, to_json(occurred_at) #>> '{}', source, target, content_class,
-  CAST(workspace_id AS text), CAST(payload AS text), idempotency_key, trace_context, order_key,
-  generation, channel, status, attempts, last_error, CAST(failure_history AS text),
-  CAST(extract(epoch FROM first_failed_at) * 1000 AS bigint), CAST(extract(epoch FROM deleted_at) * 1000 AS bigint),
-  position
-FROM core.outbox
-WHERE (:status = '' OR status = :status) AND (:event_type = '' OR event_type = :event_type)
-  AND (CAST(:generation AS bigint) < 0 OR generation = :generation) AND position < CAST(:before AS bigint)
-ORDER BY position DESC LIMIT :most;
+-- Every row is in one of four partial indexes, so that a list needs none of a published row: new and open rows by
+-- generation, delivered and failed ones. A page of each is merged, and only its rows are read as a whole.
+WITH RECURSIVE new_rows (generation) AS (
+  (SELECT generation FROM core.outbox WHERE NOT is_fanned_out ORDER BY generation LIMIT 1)
+  UNION ALL
+  SELECT (SELECT o.generation FROM core.outbox AS o WHERE NOT o.is_fanned_out AND o.generation > n.generation
+          ORDER BY o.generation LIMIT 1)
+  FROM new_rows AS n WHERE n.generation IS NOT NULL
+), open_rows (generation) AS (
+  (SELECT generation FROM core.outbox WHERE is_fanned_out AND status IN ('pending', 'in_flight')
+   ORDER BY generation LIMIT 1)
+  UNION ALL
+  SELECT (SELECT o.generation FROM core.outbox AS o
+          WHERE o.is_fanned_out AND o.status IN ('pending', 'in_flight') AND o.generation > n.generation
+          ORDER BY o.generation LIMIT 1)
+  FROM open_rows AS n WHERE n.generation IS NOT NULL
+), page AS (
+  SELECT found.id, found.position FROM (
+    SELECT o.id, o.position FROM new_rows AS n, LATERAL (
+      SELECT o.id, o.position FROM core.outbox AS o
+      WHERE NOT o.is_fanned_out AND o.generation = n.generation AND o.status IN ('pending', 'in_flight')
+        AND (:status = '' OR o.status = :status) AND (:event_type = '' OR o.event_type = :event_type) AND o.position < CAST(:before AS bigint)
+      ORDER BY o.position DESC LIMIT :most) AS o
+    WHERE :status IN ('', 'pending', 'in_flight')
+      AND (CAST(:generation AS bigint) < 0 OR n.generation = :generation)
+    UNION ALL
+    SELECT o.id, o.position FROM open_rows AS n, LATERAL (
+      SELECT o.id, o.position FROM core.outbox AS o
+      WHERE o.is_fanned_out AND o.generation = n.generation AND o.status IN ('pending', 'in_flight')
+        AND (:status = '' OR o.status = :status) AND (:event_type = '' OR o.event_type = :event_type) AND o.position < CAST(:before AS bigint)
+      ORDER BY o.position DESC LIMIT :most) AS o
+    WHERE :status IN ('', 'pending', 'in_flight')
+      AND (CAST(:generation AS bigint) < 0 OR n.generation = :generation)
+    UNION ALL
+    (SELECT o.id, o.position FROM core.outbox AS o
+     WHERE o.status = 'delivered' AND :status IN ('', 'delivered') AND (:event_type = '' OR o.event_type = :event_type) AND o.position < CAST(:before AS bigint)
+       AND (CAST(:generation AS bigint) < 0 OR o.generation = :generation)
+     ORDER BY o.position DESC LIMIT :most)
+    UNION ALL
+    (SELECT o.id, o.position FROM core.outbox AS o
+     WHERE o.status = 'failed' AND :status IN ('', 'failed') AND (:event_type = '' OR o.event_type = :event_type) AND o.position < CAST(:before AS bigint)
+       AND (CAST(:generation AS bigint) < 0 OR o.generation = :generation)
+     ORDER BY o.position DESC LIMIT :most)
+  ) AS found
+  ORDER BY found.position DESC LIMIT :most
+)
+SELECT CAST(o.id AS text), o.event_type, o.event_version, to_json(o.occurred_at) #>> '{}', o.source, o.target,
+  o.content_class, CAST(o.workspace_id AS text), CAST(o.payload AS text), o.idempotency_key, o.trace_context,
+  o.order_key, o.generation, o.channel, o.status, o.attempts, o.last_error, CAST(o.failure_history AS text),
+  CAST(extract(epoch FROM o.first_failed_at) * 1000 AS bigint),
+  CAST(extract(epoch FROM o.deleted_at) * 1000 AS bigint), o.position
+FROM page JOIN core.outbox AS o ON o.id = page.id
+ORDER BY page.position DESC LIMIT :most;
 
 -- name: listed_failed
 -- Names the status, so that the index of the dead letters serves it.

@@ -36,6 +36,7 @@ CREATE INDEX outbox_new_keys ON core.outbox (generation, order_key, position)
 CREATE INDEX outbox_open ON core.outbox (generation, position)
   WHERE is_fanned_out AND status IN ('pending', 'in_flight');
 CREATE INDEX outbox_failed ON core.outbox (position) WHERE status = 'failed';
+CREATE INDEX outbox_delivered ON core.outbox (position) WHERE status = 'delivered';
 CREATE INDEX outbox_age ON core.outbox (created_at) WHERE status IN ('delivered', 'failed');
 
 -- One for each handler of a row; the status of the row summarises them. While a delivery is in flight, it has an owner
