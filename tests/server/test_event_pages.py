@@ -157,3 +157,64 @@ def test_a_page_and_a_stream_go_on_where_the_other_ended(http: httpx.Client, run
 
     with open_stream(http, "/events", {"last-event-id": str(first["next"])}, run_id=run_id) as listener:
         assert ids(listener.rest()) == [2, 3]
+
+
+def send(http: httpx.Client, run_id: str, media_type: str, content: bytes, **query: str) -> httpx.Response:
+    """Appends a body as the payload of one event."""
+    headers = {"content-type": media_type}
+    return http.post(f"/runs/{run_id}/events", params={"type": "frame", **query}, content=content, headers=headers)
+
+
+def test_a_body_of_bytes_is_appended_and_read_as_it_was(http: httpx.Client, run_id: str) -> None:
+    http.post("/runs", json={"run_id": run_id})
+
+    sent = send(http, run_id, "image/png", b"\0\xff", subject="/a/b")
+    body, (entry,) = http.get(f"/runs/{run_id}/events/1"), page(http, run_id)["entries"]
+
+    assert (sent.status_code, sent.json()["entries"][0]["seq"]) == (201, 1)
+    assert (body.content, body.headers["content-type"]) == (b"\0\xff", "image/png")
+    assert (entry["data"], entry["content_type"], entry["type"]) == ("AP8=", "image/png", "frame")
+    assert code(append(http, run_id, {"payload": 1})) == (400, "usage_error")
+
+
+def test_the_body_of_a_stranger_is_no_page_of_this_server(http: httpx.Client, run_id: str) -> None:
+    http.post("/runs", json={"run_id": run_id})
+    send(http, run_id, "text/html", b"<script>alert(1)</script>")
+
+    headers = http.get(f"/runs/{run_id}/events/1").headers
+
+    assert (headers["content-disposition"], headers["content-security-policy"]) == ("attachment", "sandbox")
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_body_of_json_may_be_the_payload_itself(http: httpx.Client, run_id: str) -> None:
+    http.post("/runs", json={"run_id": run_id})
+
+    sent = send(http, run_id, "application/json", b'{"payload": 1}', schema_version="2")
+    (entry,) = page(http, run_id)["entries"]
+
+    assert sent.status_code == httpx.codes.CREATED
+    assert (entry["data"], entry["type"], entry["schema_version"]) == ({"payload": 1}, "frame", 2)
+
+
+@pytest.mark.parametrize(
+    ("media_type", "status"),
+    [
+        ("application/x-www-form-urlencoded", 415), ("multipart/form-data; boundary=x", 415), ("", 415),
+        ("text/plain; charset=latin-1", 415), ("nonsense", 400),
+    ],
+)  # fmt: skip
+def test_a_form_or_a_type_with_parameters_is_no_body_of_bytes(
+    http: httpx.Client, run_id: str, media_type: str, status: int
+) -> None:
+    http.post("/runs", json={"run_id": run_id})
+
+    assert send(http, run_id, media_type, b"a=b").status_code == status
+
+
+def test_a_body_of_bytes_is_as_large_as_a_payload_may_be(http: httpx.Client, run_id: str) -> None:
+    http.post("/runs", json={"run_id": run_id})
+
+    assert send(http, run_id, "image/png", bytes((1 << 20) + 1)).status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE
+    assert send(http, run_id, "image/png", bytes(1 << 20)).status_code == httpx.codes.CREATED
+    assert len(http.get(f"/runs/{run_id}/events/1").content) == 1 << 20

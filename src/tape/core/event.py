@@ -19,6 +19,7 @@ JSON: Final = "application/json"
 EVENT: Final = "event"
 VALUE: Final = "value"
 OVERHEAD: Final = 256  # an entry's size in memory without its payload
+MAX_VERSION: Final = 32_767
 MAX_ATTRIBUTES: Final = 16
 MAX_ATTRIBUTE_LENGTH: Final = 1024
 SYNTHETIC: Final = frozenset(
@@ -275,8 +276,8 @@ def _checked_kind(kind: str) -> str:
 
 
 def _checked_version(version: int) -> int:
-    if type(version) is not int or not 1 <= version <= 32767:
-        raise UsageError(f"schema_version must be 1 to 32,767, not {quoted(version)}")
+    if type(version) is not int or not 1 <= version <= MAX_VERSION:
+        raise UsageError(f"schema_version must be 1 to {MAX_VERSION:,}, not {quoted(version)}")
     return version
 
 

@@ -11,7 +11,7 @@ import anyio
 from tape.core import codec
 from tape.core.codec import JsonValue
 from tape.core.errors import UsageError
-from tape.core.event import Trace
+from tape.core.event import JSON, Trace
 from tape.core.near_miss import unknown_name
 from tape.server.http.body import MAX_BODY, SMALL, BodyReader
 from tape.server.http.errors import ClientDisconnected, RequestTimeout, UnsupportedMediaType
@@ -95,10 +95,16 @@ class Request:
             trace = None
         return trace.trace_id if trace else os.urandom(16).hex()
 
+    @property
+    def media_type(self) -> str:
+        """The type of the body without parameters; empty if the request has none."""
+        return (self.header("content-type") or "").partition(";")[0].strip().lower()
+
     async def json(self) -> JsonValue:
         """The body, parsed as strictly as a payload."""
-        self._check_content_type()
-        text = await self._body()
+        if self.media_type != JSON:
+            raise UnsupportedMediaType("a body is application/json and needs that Content-Type")
+        text = await self.body()
         if len(text) < PARSE_IN_THREAD:
             return codec.decode_request(text, MAX_BODY)
         return await anyio.to_thread.run_sync(codec.decode_request, text, MAX_BODY)
@@ -126,12 +132,8 @@ class Request:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
-    def _check_content_type(self) -> None:
-        media_type = (self.header("content-type") or "").partition(";")[0].strip().lower()
-        if media_type != "application/json":
-            raise UnsupportedMediaType("a body is application/json and needs that Content-Type")
-
-    async def _body(self) -> bytes:
+    async def body(self) -> bytes:
+        """The body, unpacked."""
         reader = BodyReader(self.header("content-encoding"), self.header("content-length"))
         with anyio.move_on_after(BODY_S):
             while not self.is_read:

@@ -1,19 +1,22 @@
-"""`POST /runs/{run_id}/events`: appends the events of one request, all or none."""
+"""`POST /runs/{run_id}/events`: appends the events of one request, all or none; or one body of any type."""
 
 from time import perf_counter
 from typing import Final
 
 from tape.core.codec import MAX_INT, JsonValue
 from tape.core.errors import TapeError, TooLarge
-from tape.core.event import Entry, Event, check_run_id
+from tape.core.event import JSON, MAX_VERSION, Entry, Event, check_run_id
 from tape.core.sequence import MAX_EVENTS
+from tape.server.http.errors import UnsupportedMediaType
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.http.whole_number import whole_number
 from tape.server.node import Node
 from tape.server.routes.parameters import IDEMPOTENCY_KEY, RUN_ID, TRACEPARENT
-from tape.server.routes.schemas import Appended, Count, NewEvent, Position, parse_body
+from tape.server.routes.schemas import Appended, Count, Id, NewEvent, Position, Subject, Version, parse_body
+
+FORMS: Final = frozenset({"", "application/x-www-form-urlencoded", "multipart/form-data"})
 
 
 async def append_events(request: Request, node: Node) -> Response:
@@ -21,7 +24,7 @@ async def append_events(request: Request, node: Node) -> Response:
     run_id = check_run_id(request.values["run_id"])
     expected = request.header("expected-seq")
     expected_seq = None if expected is None else whole_number("Expected-Seq", expected, 0, MAX_INT)
-    events = _events(run_id, _new_events(await request.json()), request)
+    events = await _given(run_id, request)
     began = perf_counter()
     entries = await _append(node, events, request.header("idempotency-key"), expected_seq)
     node.meters.append_seconds.observe(perf_counter() - began)
@@ -39,6 +42,37 @@ async def _append(node: Node, events: list[Event], key: str | None, expected_seq
     return entries
 
 
+async def _given(run_id: str, request: Request) -> list[Event]:
+    """The events of a JSON body; with a field of the event in the query, the body is the payload of one event."""
+    query = {each.name: text for each in _OF_EVENT if (text := request.parameter(each.name)) is not None}
+    if not query:
+        return _events(run_id, _new_events(await request.json()), request)
+    is_json = request.media_type == JSON
+    event = Event(
+        run_id=run_id,
+        payload=await request.json() if is_json else await _bytes(request),
+        type=query.get("type", "message"),
+        subject=query.get("subject"),
+        schema_version=whole_number("schema_version", query.get("schema_version", "1"), 1, MAX_VERSION),
+        content_type=request.media_type,
+        trace=request.trace,
+        attributes=_attributes(request),
+    )
+    return [event]
+
+
+async def _bytes(request: Request) -> bytes:
+    """A body of any type but a form's, which no caller sends on purpose; an entry has no place for parameters."""
+    if request.media_type in FORMS or ";" in (request.header("content-type") or ""):
+        raise UnsupportedMediaType("a body of bytes needs its Content-Type, which is no form's and has no parameters")
+    return await request.body()
+
+
+def _attributes(request: Request) -> dict[str, str] | None:
+    client = request.header("x-client-id")
+    return None if client is None else {"client_id": client}
+
+
 def _new_events(value: JsonValue) -> list[NewEvent]:
     parsed: NewEvent | list[NewEvent] = parse_body(value, NewEvent | list[NewEvent])
     events = parsed if isinstance(parsed, list) else [parsed]
@@ -48,8 +82,7 @@ def _new_events(value: JsonValue) -> list[NewEvent]:
 
 
 def _events(run_id: str, new_events: list[NewEvent], request: Request) -> list[Event]:
-    client = request.header("x-client-id")
-    attributes = None if client is None else {"client_id": client}
+    attributes = _attributes(request)
     return [
         Event(
             run_id=run_id,
@@ -64,6 +97,15 @@ def _events(run_id: str, new_events: list[NewEvent], request: Request) -> list[E
     ]
 
 
+_OF_EVENT: Final = (
+    Parameter(
+        name="type", location="query", schema=Id,
+        description="The event's type. With it, or with one of the next two, the body is the payload of one event: "
+        "JSON, or bytes with their Content-Type.",
+    ),
+    Parameter(name="subject", location="query", schema=Subject, description="The event's subject."),
+    Parameter(name="schema_version", location="query", schema=Version, description="The version of the payload."),
+)  # fmt: skip
 _HEADERS: Final = (
     IDEMPOTENCY_KEY,
     Parameter(
@@ -78,7 +120,7 @@ _HEADERS: Final = (
 ROUTES: Final = (
     Route(
         method="POST", path="/runs/{run_id}/events", name="appendEvents", summary="Append one event or many",
-        handler=respond_with(append_events), parameters=(RUN_ID, *_HEADERS), body=NewEvent | list[NewEvent],
+        handler=respond_with(append_events), parameters=(RUN_ID, *_OF_EVENT, *_HEADERS), body=NewEvent | list[NewEvent],
         response=ResponseSpec(status=201, schema=Appended), problems=(400, 404, 409, 413, 415, 429, 503),
     ),
 )  # fmt: skip

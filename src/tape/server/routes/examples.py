@@ -9,14 +9,14 @@ from tape.server.http.route import Route
 from tape.server.routes.lake_schemas import LakeQuery
 from tape.server.routes.ledger_schemas import NewSignal, NewValue
 from tape.server.routes.outbox_schemas import OutboxReplay
-from tape.server.routes.schemas import NewEvent, NewFork, NewRun
+from tape.server.routes.schemas import Cancellation, NewEvent, NewFork, NewRun
 from tape.server.routes.searches import NewSearch
 from tape.server.routes.work_schemas import NewReaction, Pause, ReactionDefinition, Replay
 
 IN_PATHS: Final[Mapping[str, Any]] = MappingProxyType(
     {
         **EXAMPLES, "event_id": "5f0c7f2e-1f0a-4b6e-9a53-0d9a3e0c2b11", "global_seq": 1, "name": "runs",
-        "other": "order-2", "reaction_id": "on-order", "task_id": "task-1",
+        "other": "order-2", "reaction_id": "on-order", "seq": 1, "task_id": "task-1",
     }
 )  # fmt: skip
 _REACTION: Final = {"subject_pattern": "/tape/event/message/*"}
@@ -25,6 +25,7 @@ BODIES: Final[Mapping[Any, Any]] = MappingProxyType(
         NewRun: {"run_id": "order-1", "label": "the first order"},
         NewEvent | list[NewEvent]: [{"type": "paid", "payload": {"amount": 7}}],
         NewFork: {"parent_run_id": "order-1", "at_seq": 1},
+        Cancellation: {"reason": "its producer is gone"},
         NewValue: {"value": 1.08},
         NewSignal: {"resolution": {"approved": True}},
         ReactionDefinition: _REACTION,

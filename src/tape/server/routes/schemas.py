@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tape.core.codec import JsonValue
+from tape.core.event import MAX_VERSION
 from tape.core.ids import ID_GRAMMAR
 from tape.core.producer import MAX_TURNS, TURNS
 from tape.core.run import MAX_LENGTH, RunActivity, RunRecord
@@ -17,6 +18,7 @@ Text = Annotated[str, Meta(max_length=MAX_LENGTH, description="printable text", 
 Subject = Annotated[str, Meta(min_length=1, max_length=1024, extra_json_schema={"format": "subject"})]
 SubjectPattern = Annotated[str, Meta(max_length=1024, extra_json_schema={"format": "subject-pattern"})]
 Cel = Annotated[str, Meta(description="a CEL expression", extra_json_schema={"format": "cel"})]
+Version = Annotated[int, Meta(ge=1, le=MAX_VERSION)]
 PositiveInt = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
 Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 Effects = Literal["replay", "stub", "live"]
@@ -168,7 +170,7 @@ class NewEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     payload: Any
     type: Id = "message"
     subject: Subject | None = None
-    schema_version: Annotated[int, Meta(ge=1, le=32767)] = 1
+    schema_version: Version = 1
 
 
 class Position(Struct, frozen=True):
