@@ -1,5 +1,6 @@
 """A command that only reads, or changes only what is there, never creates a store: a mistyped URL is an error."""
 
+import shlex
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -98,7 +99,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ended(command: str, url: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    code = run([*command.split(), "--store", url])
+    code = run([*shlex.split(command), "--store", url])
     return code, capsys.readouterr().err
 
 

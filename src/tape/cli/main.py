@@ -15,6 +15,7 @@ from tape.cli.choices import Choices, shared
 from tape.cli.examples import add_examples
 from tape.cli.extras import missing
 from tape.cli.interrupts import interrupts
+from tape.cli.noun_group import ABOUT, group_of
 
 if TYPE_CHECKING:
     from tape.core.errors import TapeError
@@ -44,8 +45,6 @@ COMMANDS: Final = (
     "operations",
     "completion",
 )
-OF_OPERATIONS: Final = frozenset({"decision", "effect", "obligation", "gate", "timer", "budget", "session"})
-ALSO_OPERATIONS: Final = frozenset({"run", "value", "task"})
 PACKAGES: Final = frozenset({"demo", "doctor", "lake", "outbox", "reaction", "run"})
 BROKEN_PIPE: Final = 141
 DATABASES: Final = {"asyncpg": "Postgres", "sqlite3": "SQLite", "redis": "Redis", "_duckdb": "DuckDB"}
@@ -78,17 +77,10 @@ class Commands(click.Group):
 
 
 def _command(name: str) -> click.Command:
-    """The command of this name, with the operations of its noun that have no command of their own."""
-    if name in OF_OPERATIONS:
-        from tape.cli.operations import group_of
-
+    if name in ABOUT:
         return group_of(name)
     module = f"tape.cli.{name}.command" if name in PACKAGES else f"tape.cli.{name}"
     command: click.Command = getattr(import_module(module), name)
-    if name in ALSO_OPERATIONS:
-        from tape.cli.operations import add_operations
-
-        add_operations(command, name)
     return command
 
 

@@ -11,6 +11,7 @@ import click
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared, use_node
 from tape.cli.doctor.facts import write_facts
+from tape.cli.noun_group import NounGroup
 
 if TYPE_CHECKING:
     from tape.core.task import Task, TaskId, TaskStatus
@@ -25,7 +26,7 @@ _STATUSES: Final = ("pending", "claimed", "done", "dlq")
 _COLOURS: Final = {1: "yellow", 2: "cyan", 3: "green", 5: "red"}
 
 
-@click.group(no_args_is_help=False)
+@click.group(cls=NounGroup, no_args_is_help=False)
 @shared
 def task() -> None:
     """Look at tasks, and give the dead another chance."""

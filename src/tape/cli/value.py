@@ -11,6 +11,7 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared, use_node
+from tape.cli.noun_group import NounGroup
 
 if TYPE_CHECKING:
     from tape.core.codec import JsonValue
@@ -22,7 +23,7 @@ T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., object])
 
 
-@click.group(no_args_is_help=False)
+@click.group(cls=NounGroup, no_args_is_help=False)
 @shared
 def value() -> None:
     """Read, write and watch values; every version is an entry of the journal."""

@@ -10,6 +10,7 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
+from tape.cli.noun_group import NounGroup
 from tape.cli.producers import load_producers
 from tape.cli.run.lifecycle import call, cancel_run, close_run, open_run, reap_run, unknown_run
 from tape.cli.run.listing import facts_of, list_runs
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from tape.operations.journal_runs import ForkRun
 
 
-@click.group(no_args_is_help=False)
+@click.group(cls=NounGroup, no_args_is_help=False)
 @shared
 def run() -> None:
     """Open and close runs, look at them, fork one, stop one, compare two."""

@@ -4,8 +4,10 @@ from collections.abc import Awaitable, Callable
 from functools import partial, wraps
 from typing import Concatenate, Generic, ParamSpec, Protocol, Self, TypedDict, TypeVar, Unpack
 
+from tape.core.caller import PLAIN, Caller
 from tape.core.event import Entry
 from tape.core.value import ValueChange
+from tape.operations.operation import OperationRequest
 from tape.sdk.nouns import (
     budgets,
     decisions,
@@ -246,3 +248,9 @@ class Node:
         self.sessions = Sessions(portal, node.sessions)
         self.reactions = Reactions(portal, node.reactions)
         self.tasks = Tasks(portal, node.tasks)
+        self._portal = portal
+        self._node = node
+
+    def call(self, request: OperationRequest[T], caller: Caller = PLAIN) -> T:
+        """Runs an operation by its request; the nouns have a method for each."""
+        return self._portal.call(partial(self._node.call, request, caller))

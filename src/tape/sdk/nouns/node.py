@@ -1,7 +1,11 @@
 """A node of Tape, as a program talks to its ledgers: one noun for each."""
 
+from typing import TypeVar
+
 from tape.core.app import ANY, check_app
+from tape.core.caller import PLAIN, Caller
 from tape.operations.ledgers import Ledgers
+from tape.operations.operation import OperationRequest
 from tape.sdk.nouns.budgets import Budgets
 from tape.sdk.nouns.decisions import Decisions
 from tape.sdk.nouns.effects import Dispatch, Effects
@@ -15,6 +19,8 @@ from tape.sdk.nouns.tasks import Tasks
 from tape.sdk.nouns.timers import Timers
 from tape.sdk.nouns.values import Values
 
+R = TypeVar("R")
+
 
 class AsyncNode:
     """Nouns over ledgers, wherever those are, for the program of an app.
@@ -25,7 +31,7 @@ class AsyncNode:
 
     def __init__(self, ledgers: Ledgers, app: str = ANY) -> None:
         self.app = check_app(app)
-        self.call = ledgers.call
+        self._ledgers = ledgers
         self.events = Events(ledgers)
         self.runs = Runs(ledgers)
         self.decisions = Decisions(ledgers)
@@ -39,3 +45,7 @@ class AsyncNode:
         self.sessions = Sessions(ledgers)
         self.reactions = Reactions(ledgers)
         self.tasks = Tasks(ledgers)
+
+    async def call(self, request: OperationRequest[R], caller: Caller = PLAIN) -> R:
+        """Runs an operation by its request; the nouns have a method for each."""
+        return await self._ledgers.call(request, caller)
