@@ -61,6 +61,12 @@ NOTHING_TO_CONTRADICT = {
     "timer.cancel": "it has no arguments; a repetition answers that there was nothing to cancel",
     "gate.wait": "the context is a note for people, and a function that runs again may word it anew",
     "budget.set": "it sets: the newest caps count",
+    "reaction.register": "it registers: the newest definition counts",
+    "reaction.pause": "the reason is a note for people, and a paused reaction stays paused",
+    "reaction.resume": "it has no arguments; one that is not paused stays so",
+    "reaction.remove": "it has no arguments; a repetition answers that there was nothing to remove",
+    "task.complete": "tests/contract/test_tasks.py has it: owner and attempt are the request",
+    "task.nack": "tests/contract/test_tasks.py has it: owner and attempt are the request",
     "session.create": "it finds or creates: the state is for a new session only",
     "session.delete": "it has no arguments; a repetition answers that there was nothing to delete",
 }

@@ -3,7 +3,7 @@
 import pytest
 
 from tape.core.budget import Admission, Amount, Budget
-from tape.core.errors import NotReady, RunClosed, UsageError
+from tape.core.errors import Conflict, NotReady, RunClosed, UsageError
 from tape.core.ids import RunId
 from tape.core.run_state import RunStatus
 from tape.runs import budgets
@@ -60,9 +60,11 @@ def test_settling_gives_back_what_was_not_spent() -> None:
     reserve(ledgers, run_id, "a", 0.9)
 
     settle(ledgers, run_id, "a", 0.1)
-    again = settle(ledgers, run_id, "a", 0.8)
+    again = settle(ledgers, run_id, "a", 0.1)
 
     assert (again.spent, again.reserved) == (Amount.of(0.1), Amount())
+    with pytest.raises(Conflict, match="stays"):
+        settle(ledgers, run_id, "a", 0.8)
     assert ledgers.verbs("budget") == ["set", "reserved", "settled"]
 
 

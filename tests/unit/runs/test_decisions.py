@@ -3,7 +3,7 @@
 import pytest
 
 from tape.core.decision import Decision
-from tape.core.errors import RunClosed, StaleClaim, UsageError
+from tape.core.errors import Conflict, RunClosed, StaleClaim, UsageError
 from tape.core.run_state import RunStatus
 from tape.runs.decisions import record
 from tests.unit.runs.memory_ledgers import MemoryLedgers
@@ -14,9 +14,11 @@ def test_the_first_decision_at_a_place_stays() -> None:
     run = ledgers.begin()
 
     first = ledgers.write(record(ledgers.snapshot, Decision(run_id=run.run_id, decision_index=0, response_json="1")))
-    second = ledgers.write(record(ledgers.snapshot, Decision(run_id=run.run_id, decision_index=0, response_json="2")))
+    second = ledgers.write(record(ledgers.snapshot, Decision(run_id=run.run_id, decision_index=0, response_json="1")))
 
     assert first == second and second.response_json == "1"
+    with pytest.raises(Conflict, match="stays"):
+        record(ledgers.snapshot, Decision(run_id=run.run_id, decision_index=0, response_json="2"))
     assert ledgers.verbs("decision") == ["recorded"]
 
 

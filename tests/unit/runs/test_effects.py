@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tape.core.effect import Compensation, DispatchMode, Effect, EffectSpec, EffectStatus, Semantics
-from tape.core.errors import NotReady, RunClosed, ScopeDenied, StaleClaim, UsageError
+from tape.core.errors import Conflict, NotReady, RunClosed, ScopeDenied, StaleClaim, UsageError
 from tape.core.ids import RunId
 from tape.core.run_state import RunState, RunStatus
 from tape.runs import effects
@@ -51,9 +51,11 @@ def test_the_first_outcome_stays() -> None:
     effect = begin(ledgers, ledgers.begin())
 
     complete(ledgers, effect, EffectStatus.CONFIRMED, "paid")
-    late = complete(ledgers, effect, EffectStatus.FAILED, "no")
+    again = complete(ledgers, effect, EffectStatus.CONFIRMED, "paid")
 
-    assert (late.status, late.response_json) == (EffectStatus.CONFIRMED, "paid")
+    assert (again.status, again.response_json) == (EffectStatus.CONFIRMED, "paid")
+    with pytest.raises(Conflict, match="stays"):
+        complete(ledgers, effect, EffectStatus.FAILED, "no")
     assert ledgers.verbs("effect") == ["pending", "confirmed"]
 
 
@@ -79,9 +81,11 @@ def test_what_is_unknown_is_reconciled_once() -> None:
     complete(ledgers, effect, EffectStatus.UNKNOWN)
 
     known = ledgers.write(effects.reconcile(ledgers.snapshot, place, EffectStatus.CONFIRMED, "found"))
-    again = ledgers.write(effects.reconcile(ledgers.snapshot, place, EffectStatus.FAILED))
+    again = ledgers.write(effects.reconcile(ledgers.snapshot, place, EffectStatus.CONFIRMED, "found"))
 
     assert known == again and known.response_json == "found"
+    with pytest.raises(Conflict, match="stays"):
+        effects.reconcile(ledgers.snapshot, place, EffectStatus.FAILED)
     assert ledgers.verbs("effect") == ["pending", "unknown", "reconciled"]
 
 

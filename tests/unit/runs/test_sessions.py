@@ -2,7 +2,7 @@
 
 import pytest
 
-from tape.core.errors import NotFound, UsageError
+from tape.core.errors import Conflict, NotFound, UsageError
 from tape.core.session import Session, SessionEvent, SessionId
 from tape.runs import sessions
 from tests.unit.runs.memory_ledgers import MemoryLedgers
@@ -33,8 +33,10 @@ def test_an_event_that_comes_twice_counts_once() -> None:
     create(ledgers)
     append(ledgers, "e1", '{"n":1}')
 
-    again = append(ledgers, "e1", '{"n":2}')
+    again = append(ledgers, "e1", '{"n":1}')
 
+    with pytest.raises(Conflict, match="stays"):
+        append(ledgers, "e1", '{"n":2}')
     assert again.state == {"n": 1} and ledgers.verbs("event") == ["appended"]
 
 

@@ -124,7 +124,8 @@ ROUTES: Final = (
     Route(
         method="GET", path="/runs/{run_id}/events/{seq}", name="eventBody",
         summary="The body of an entry, with its content type", handler=respond_with(event_body),
-        parameters=(RUN_ID, _SEQ, _KNOWN), response=ResponseSpec(schema=Any, content_type="*/*"),
+        parameters=(RUN_ID, _SEQ, _KNOWN),
+        response=ResponseSpec(schema=Any, alternative=("application/octet-stream", bytes)),
         problems=(400, 404, 410, 503),
     ),
 )  # fmt: skip
