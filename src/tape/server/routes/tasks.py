@@ -25,9 +25,9 @@ from tape.server.routes.work_schemas import (
     Replay,
     Replayed,
     Status,
-    Task,
     TaskDetail,
     TaskName,
+    TaskRow,
     Tasks,
 )
 
@@ -47,7 +47,7 @@ async def list_tasks(request: Request, node: Node) -> Response:
         without_payloads=not _has_payloads(request.parameter("payload")),
     )
     page = await node.operations.call(asked)
-    tasks = fit(Task.of(row) for row in page.rows)  # JSON in JSON takes more bytes than the store counts
+    tasks = fit(TaskRow.of(row) for row in page.rows)  # JSON in JSON takes more bytes than the store counts
     is_cut = len(tasks) < len(page.rows)
     rest = encode_cursor(page.rows[len(tasks) - 1].place, asked.question) if is_cut else page.next_cursor
     return Response.json(Tasks(tasks=tasks, next_cursor=rest))
@@ -56,7 +56,7 @@ async def list_tasks(request: Request, node: Node) -> Response:
 async def show_task(request: Request, node: Node) -> Response:
     found = await _find(request, node)
     life = [msgspec.convert(event_fields(event), LifecycleEvent) for event in found.life]
-    return Response.json(TaskDetail(task=Task.of(found.task), life=life))
+    return Response.json(TaskDetail(task=TaskRow.of(found.task), life=life))
 
 
 async def replay_task(request: Request, node: Node) -> Response:

@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tape.core.matched import ReactionRecord
 from tape.core.reaction import TIMEOUT_MS
-from tape.core.task import Task as TaskRow
+from tape.core.task import Task
 from tape.server.routes.parameters import Limit
 from tape.server.routes.schemas import Cel, Count, Id, PositiveInt, SubjectPattern
 from tape.wire.operation_json import PRINTABLE, Name
@@ -118,7 +118,7 @@ class LifecycleEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     paused: str | UnsetType = UNSET
 
 
-class Task(Struct, frozen=True, kw_only=True):
+class TaskRow(Struct, frozen=True, kw_only=True):
     """A task's row: `attempt` is the fencing number, `attempts` counts since the last replay."""
 
     task_id: str
@@ -148,21 +148,21 @@ class Task(Struct, frozen=True, kw_only=True):
     span_id: str
 
     @classmethod
-    def of(cls, row: TaskRow) -> "Task":
+    def of(cls, row: Task) -> "TaskRow":
         return cls(**{**asdict(row), "status": int(row.status)})
 
 
 class Tasks(Struct, frozen=True, kw_only=True):
     """Newest first, as many as fit into one response; with a `next_cursor` there may be older ones."""
 
-    tasks: list[Task]
+    tasks: list[TaskRow]
     next_cursor: str = ""
 
 
 class TaskDetail(Struct, frozen=True, kw_only=True):
     """A task, and the entries about its deaths and replays."""
 
-    task: Task
+    task: TaskRow
     life: list[LifecycleEvent]
 
 
@@ -222,5 +222,5 @@ class Explained(Struct, frozen=True, kw_only=True):
     debounce_ms: Count
     last_global_seq: Count
     registrations: list[LifecycleEvent]
-    task: Task | None
+    task: TaskRow | None
     life: list[LifecycleEvent]
