@@ -77,9 +77,6 @@ BOUNDS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
 )
 
 
-SCHEMA_NAMES: Final = {"Task": "TaskRecord"}  # /tasks has a shorter Task of its own
-
-
 @cache
 def request_type(operation: Operation, without: frozenset[str] = frozenset()) -> type[Struct]:
     """The fields of a request; those in a path may be left out."""
@@ -279,9 +276,7 @@ def _output(kind: Any) -> Any:
     """The type of a member of a result."""
     bare, is_optional = _optional(kind)
     if _is_record(bare):
-        found: Any = _struct(
-            SCHEMA_NAMES.get(bare.__name__, bare.__name__), bare.__doc__ or "", list(_result_fields(bare))
-        )
+        found: Any = _struct(bare.__name__, bare.__doc__ or "", list(_result_fields(bare)))
     elif get_origin(bare) is tuple:
         found = list[_output(get_args(bare)[0])]  # type: ignore[misc]
     elif get_origin(bare) is not None:
