@@ -62,6 +62,10 @@ class Request:
             raise UsageError(f"header {name} may be given once, not {len(found)} times")
         return found[0].decode("latin-1") if found else None
 
+    @property
+    def has_query(self) -> bool:
+        return bool(self._scope["query_string"])
+
     def parameter(self, name: str) -> str | None:
         """A parameter of the query that may be given once."""
         found = [value for key, value in self._query if key == name]

@@ -24,7 +24,11 @@ async def append_events(request: Request, node: Node) -> Response:
     run_id = check_run_id(request.values["run_id"])
     expected = request.header("expected-seq")
     expected_seq = None if expected is None else whole_number("Expected-Seq", expected, 0, MAX_INT)
-    events = await _given(run_id, request)
+    events = (
+        [await _event(run_id, request)]
+        if request.has_query
+        else _events(run_id, _new_events(await request.json()), request)
+    )
     began = perf_counter()
     entries = await _append(node, events, request.header("idempotency-key"), expected_seq)
     node.meters.append_seconds.observe(perf_counter() - began)
@@ -42,23 +46,20 @@ async def _append(node: Node, events: list[Event], key: str | None, expected_seq
     return entries
 
 
-async def _given(run_id: str, request: Request) -> list[Event]:
-    """The events of a JSON body; with a field of the event in the query, the body is the payload of one event."""
-    query = {each.name: text for each in _OF_EVENT if (text := request.parameter(each.name)) is not None}
-    if not query:
-        return _events(run_id, _new_events(await request.json()), request)
-    is_json = request.media_type == JSON
-    event = Event(
+async def _event(run_id: str, request: Request) -> Event:
+    """One event, whose other fields are in the query: the body is its payload."""
+    kind, version = request.parameter("type"), request.parameter("schema_version")
+    client = request.header("x-client-id")
+    return Event(
         run_id=run_id,
-        payload=await request.json() if is_json else await _bytes(request),
-        type=query.get("type", "message"),
-        subject=query.get("subject"),
-        schema_version=whole_number("schema_version", query.get("schema_version", "1"), 1, MAX_VERSION),
+        payload=await request.json() if request.media_type == JSON else await _bytes(request),
+        type="message" if kind is None else kind,
+        subject=request.parameter("subject"),
+        schema_version=1 if version is None else whole_number("schema_version", version, 1, MAX_VERSION),
         content_type=request.media_type,
         trace=request.trace,
-        attributes=_attributes(request),
+        attributes=None if client is None else {"client_id": client},
     )
-    return [event]
 
 
 async def _bytes(request: Request) -> bytes:
@@ -66,11 +67,6 @@ async def _bytes(request: Request) -> bytes:
     if request.media_type in FORMS or ";" in (request.header("content-type") or ""):
         raise UnsupportedMediaType("a body of bytes needs its Content-Type, which is no form's and has no parameters")
     return await request.body()
-
-
-def _attributes(request: Request) -> dict[str, str] | None:
-    client = request.header("x-client-id")
-    return None if client is None else {"client_id": client}
 
 
 def _new_events(value: JsonValue) -> list[NewEvent]:
@@ -82,7 +78,8 @@ def _new_events(value: JsonValue) -> list[NewEvent]:
 
 
 def _events(run_id: str, new_events: list[NewEvent], request: Request) -> list[Event]:
-    attributes = _attributes(request)
+    client = request.header("x-client-id")
+    attributes = None if client is None else {"client_id": client}
     return [
         Event(
             run_id=run_id,
