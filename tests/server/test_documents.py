@@ -1,6 +1,11 @@
 """The server's documents match its behaviour: checked by schemathesis, Prometheus and JSON Schema."""
 
 import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,37 +24,60 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from tape.compose import open_store, run_journal
+from tape.core.event import Entry
 from tape.telemetry import Meters
 from tests.conftest import Scale
 from tests.process.processes import until
+from tests.server.conftest import Start
 from tests.server.server import TapeServer
+from tests.servers.databases import apart
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 EXAMPLES = 12
+MAX_S = 20
+HERE = Path(__file__).parent
+HOOKS = "tests.server.schemathesis_hooks"
+REPLACED = "positive_data_acceptance,negative_data_rejection"  # by checks of schemathesis_hooks
+NOT_CALLED = "^/events|^/session/|^/lake|dry-run|backfill"  # streams that never end, and what starts a JVM
 
 
-def test_nothing_that_the_document_allows_breaks_the_server(
-    lasting_server: TapeServer, lasting: httpx.Client, scale: Scale
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/tape.db"
+        return
+    with request.getfixturevalue("postgres_databases").database() as url:
+        yield url
+
+
+def test_schemathesis_finds_nothing_and_leaves_only_what_it_asked_for(
+    start: Start, store: str, scale: Scale, tmp_path: Path
 ) -> None:
-    document = lasting.get("/openapi.json").json()
-    lasting.post("/runs", json={"run_id": "r"})
-    schema = schemathesis.openapi.from_dict(plain(document))
-    schema.config.base_url = lasting_server.url
+    server = start(store)
+    limits = ["--max-examples", str(scale(EXAMPLES) // 4), "--max-time", str(scale(MAX_S))]
 
-    operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
+    found = subprocess.run(
+        [
+            Path(sys.executable).with_name("schemathesis"), "--config-file", HERE / "schemathesis.toml",
+            "run", f"{server.url}/openapi.json", "--checks", "all", "--exclude-checks", REPLACED,
+            "--phases", "examples,fuzzing,stateful", "--exclude-path-regex", NOT_CALLED, "--continue-on-failure",
+            "--no-color", "--generation-deterministic", *limits,
+        ],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600,
+        env={**os.environ, "SCHEMATHESIS_HOOKS": HOOKS, "PYTHONPATH": str(HERE.parents[1])},
+    )  # fmt: skip
 
-    @settings(max_examples=scale(EXAMPLES) * 8, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-    @given(st.data())
-    def ask(data: st.DataObject) -> None:
-        operation = data.draw(st.sampled_from(operations))
-        case = data.draw(operation.as_strategy())
-        if "run_id" in (case.path_parameters or {}) and data.draw(st.booleans()):
-            case.path_parameters["run_id"] = "r"
-        case.call_and_validate(checks=CHECKS, timeout=20)
+    assert found.returncode == 0, found.stdout
+    assert "request.failed" not in server.log
+    with server.client() as http:
+        assert len(apart(_messages, store)) == sample(http, "tape_events_published_total")
 
-    ask()
 
-    assert lasting.get("/health").status_code == 200
+async def _messages(store: str) -> list[Entry]:
+    """The entries that were appended over HTTP; those of ledgers and of Tape itself have another kind."""
+    async with open_store(store) as opened, run_journal(opened) as journal:
+        return [entry async for entry in journal.stream(follow=False) if entry.kind == "event"]
 
 
 def test_streams_are_accepted_and_refused_as_the_document_says(
@@ -86,12 +114,6 @@ def begun(case: schemathesis.Case[Any], url: str) -> int:
         else:
             case.validate_response(answer, checks=CHECKS)
         return answer.status_code
-
-
-def plain(document: dict[str, Any]) -> dict[str, Any]:
-    """The document without its streams, which never end."""
-    paths = {path: item for path, item in document["paths"].items() if path not in streams(document)["paths"]}
-    return {**document, "paths": paths}
 
 
 def streams(document: dict[str, Any]) -> dict[str, Any]:

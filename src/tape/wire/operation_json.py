@@ -245,7 +245,7 @@ def _bounded(field: Field[Any], kind: Any, names: Sequence[str]) -> Any:
     if get_origin(kind) is tuple:
         return list[Name]
     if get_origin(kind) is not None and issubclass(get_origin(kind), Mapping):
-        return dict[str, str]
+        return dict[RequiredName, Name]
     if kind is float:
         return Dollars
     if kind is int:

@@ -100,7 +100,7 @@ def _query(name: str, schema: Any, description: str) -> Parameter:
 
 
 _EPOCH: Final = (
-    Parameter(name="X-Tape-Epoch", location="header", schema=str, description="The journal that `after` is from."),
+    Parameter(name="X-Tape-Epoch", location="header", schema=Place, description="The journal that `after` is from."),
     _query("epoch", Place, "The same for clients that send no headers."),
 )
 _KNOWN: Final = Parameter(

@@ -14,7 +14,17 @@ from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.http.whole_number import whole_number
 from tape.server.node import Node
 from tape.server.routes.parameters import IDEMPOTENCY_KEY, RUN_ID, TRACEPARENT
-from tape.server.routes.schemas import Appended, Count, Id, NewEvent, Position, Subject, Version, parse_body
+from tape.server.routes.schemas import (
+    Appended,
+    Count,
+    Id,
+    NewEvent,
+    NewEvents,
+    Position,
+    Subject,
+    Version,
+    parse_body,
+)
 
 FORMS: Final = frozenset({"", "application/x-www-form-urlencoded", "multipart/form-data"})
 
@@ -70,7 +80,7 @@ async def _bytes(request: Request) -> bytes:
 
 
 def _new_events(value: JsonValue) -> list[NewEvent]:
-    parsed: NewEvent | list[NewEvent] = parse_body(value, NewEvent | list[NewEvent])
+    parsed: NewEvent | list[NewEvent] = parse_body(value, NewEvents)
     events = parsed if isinstance(parsed, list) else [parsed]
     if len(events) > MAX_EVENTS:
         raise TooLarge(f"a request is at most {MAX_EVENTS:,} events, not {len(events):,}")
@@ -117,7 +127,7 @@ _HEADERS: Final = (
 ROUTES: Final = (
     Route(
         method="POST", path="/runs/{run_id}/events", name="appendEvents", summary="Append one event or many",
-        handler=respond_with(append_events), parameters=(RUN_ID, *_OF_EVENT, *_HEADERS), body=NewEvent | list[NewEvent],
+        handler=respond_with(append_events), parameters=(RUN_ID, *_OF_EVENT, *_HEADERS), body=NewEvents,
         response=ResponseSpec(status=201, schema=Appended), problems=(400, 404, 409, 413, 415, 429, 503),
     ),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from tape.server.http.route import Route
 from tape.server.routes.lake_schemas import LakeQuery
 from tape.server.routes.ledger_schemas import NewSignal, NewValue
 from tape.server.routes.outbox_schemas import OutboxReplay
-from tape.server.routes.schemas import Cancellation, NewEvent, NewFork, NewRun
+from tape.server.routes.schemas import Cancellation, NewEvents, NewFork, NewRun
 from tape.server.routes.searches import NewSearch
 from tape.server.routes.work_schemas import NewReaction, Pause, ReactionDefinition, Replay
 
@@ -23,7 +23,7 @@ _REACTION: Final = {"subject_pattern": "/tape/event/message/*"}
 BODIES: Final[Mapping[Any, Any]] = MappingProxyType(
     {
         NewRun: {"run_id": "order-1", "label": "the first order"},
-        NewEvent | list[NewEvent]: [{"type": "paid", "payload": {"amount": 7}}],
+        NewEvents: [{"type": "paid", "payload": {"amount": 7}}],
         NewFork: {"parent_run_id": "order-1", "at_seq": 1},
         Cancellation: {"reason": "its producer is gone"},
         NewValue: {"value": 1.08},
@@ -40,6 +40,8 @@ BODIES: Final[Mapping[Any, Any]] = MappingProxyType(
 
 
 def body_example(route: Route) -> dict[str, Any]:
-    """The example of a route's body, if there is one."""
+    """The example of a route's body: its own, that of its type, or an empty one if nothing is required."""
     example = BODIES.get(route.body) if route.example is None else route.example
-    return {} if example is None else {"example": example}
+    if example is None and route.is_body_required:
+        return {}
+    return {"example": example or {}}

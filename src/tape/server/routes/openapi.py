@@ -65,7 +65,13 @@ def _responses(route: Route, known: Mapping[str, Any]) -> Document:
     response = route.response
     good = {"description": HTTPStatus(response.status).phrase, "content": _content(response, known)}
     bad = {str(status): {"$ref": f"#/components/responses/Problem{status}"} for status in _statuses(route)}
-    return {str(response.status): good, **bad}
+    unchanged = {"304": {"description": "Not Modified"}} if _has_etag(route) else {}
+    return {str(response.status): good, **unchanged, **bad}
+
+
+def _has_etag(route: Route) -> bool:
+    """Whether a reader that has the same version already may get an answer without a body."""
+    return route.method == "GET" and any(each.name == "If-None-Match" for each in route.parameters)
 
 
 def _content(response: ResponseSpec, known: Mapping[str, Any]) -> Document:

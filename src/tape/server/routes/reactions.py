@@ -26,7 +26,7 @@ from tape.server.http.whole_number import whole_number
 from tape.server.node import Node
 from tape.server.routes.bounded import fit
 from tape.server.routes.parameters import CURSOR, LIMIT, MAX_LIMIT, REACTION_ID, limit_of
-from tape.server.routes.schemas import PositiveInt, parse_body
+from tape.server.routes.schemas import PositiveInt, SubjectPattern, parse_body
 from tape.server.routes.work_schemas import (
     Deregistered,
     Explained,
@@ -109,7 +109,7 @@ _GLOBAL_SEQ: Final = Parameter(
     name="global_seq", location="path", schema=PositiveInt, description="The position of the entry."
 )
 _PATTERN: Final = Parameter(
-    name="subject_pattern", location="query", schema=str, description="Only reactions with this pattern."
+    name="subject_pattern", location="query", schema=SubjectPattern, description="Only reactions with this pattern."
 )
 _ONE: Final = (400, 404, 503)
 _BODY: Final = (400, 413, 415, 503)

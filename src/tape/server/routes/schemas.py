@@ -173,6 +173,9 @@ class NewEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     schema_version: Version = 1
 
 
+NewEvents = NewEvent | Annotated[list[NewEvent], Meta(min_length=1)]
+
+
 class Position(Struct, frozen=True):
     """The position of an entry in its run and in the journal."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tape.core.matched import ReactionRecord
-from tape.core.reaction import TIMEOUT_MS
+from tape.core.reaction import BOUNDS, TIMEOUT_MS
 from tape.core.task import Task
 from tape.server.routes.parameters import Limit
 from tape.server.routes.schemas import Cel, Count, Id, PositiveInt, SubjectPattern
@@ -18,6 +18,11 @@ PauseReason = Annotated[str, Meta(min_length=1, max_length=256, extra_json_schem
 TaskName = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
+def _within(option: str) -> Meta:
+    least, most = BOUNDS[option]
+    return Meta(ge=least, le=most)
+
+
 class ReactionDefinition(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A reaction to register; the id is in the path. The default `handler_kind` is a local function."""
 
@@ -27,15 +32,15 @@ class ReactionDefinition(Struct, frozen=True, kw_only=True, forbid_unknown_field
     handler_kind: Annotated[int, Meta(ge=1, le=3)] = 2
     agent_app: str = ""
     publish_target: str = ""
-    max_concurrency: int = 1
-    rate_limit_per_s: int = 0
-    debounce_ms: int = 0
-    retry_max: int = 5
-    retry_backoff_ms: int = 1000
-    dlq_after_n: int = 5
-    num_shards: int = 1
+    max_concurrency: Annotated[int, _within("max_concurrency")] = 1
+    rate_limit_per_s: Annotated[int, _within("rate_limit_per_s")] = 0
+    debounce_ms: Annotated[int, _within("debounce_ms")] = 0
+    retry_max: Annotated[int, _within("retry_max")] = 5
+    retry_backoff_ms: Annotated[int, _within("retry_backoff_ms")] = 1000
+    dlq_after_n: Annotated[int, _within("dlq_after_n")] = 5
+    num_shards: Annotated[int, _within("num_shards")] = 1
     bootstrap_from_head: bool = False
-    timeout_ms: int = TIMEOUT_MS
+    timeout_ms: Annotated[int, _within("timeout_ms")] = TIMEOUT_MS
 
 
 class NewReaction(ReactionDefinition, frozen=True, kw_only=True, forbid_unknown_fields=True):
