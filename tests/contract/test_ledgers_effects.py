@@ -23,10 +23,11 @@ async def test_the_first_decision_at_a_place_stays(node: AsyncNode) -> None:
     run = await begin_run(node)
 
     first = await node.decisions.record(run.run_id, 0, response="yes")
+    second = await node.decisions.record(run.run_id, 0, response="no")
     with pytest.raises(Conflict):
-        await node.decisions.record(run.run_id, 0, response="no")
+        await node.decisions.record(run.run_id, 0, request="another", response="no")
 
-    assert first == await node.decisions.find(run.run_id, 0)
+    assert first == second == await node.decisions.find(run.run_id, 0)
     assert await node.decisions.find(run.run_id, 1) is None
 
 

@@ -109,7 +109,7 @@ async def claimed_obligation(ledgers: Ledgers) -> dict[str, Any]:
 
 async def decision_record(ledgers: Ledgers) -> Pair:
     first = RecordDecision(run_id=await run_of(ledgers), decision_index=0, response_json='"yes"')
-    return first, replace(first, response_json='"no"')
+    return first, replace(first, request_json='"another"')
 
 
 async def run_end(ledgers: Ledgers) -> Pair:

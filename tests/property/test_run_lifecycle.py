@@ -5,13 +5,14 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TypeVar
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tape.core.budget import Amount
 from tape.core.claim import RUN_LEASE, WORK_LEASE
 from tape.core.effect import Compensation, EffectSpec, EffectStatus
-from tape.core.errors import RunClosed, StaleClaim
+from tape.core.errors import Conflict, RunClosed, StaleClaim
 from tape.core.obligation import ObligationStatus
 from tape.core.run_state import ACTIVE, ENDINGS, FINAL, RunState, RunStatus
 from tape.runs import budgets, compensation, effects, gates, lifecycle
@@ -65,6 +66,8 @@ class RunMachine(RuleBasedStateMachine):
             assert fence != self.attempt
         except RunClosed:
             assert self.status not in ACTIVE
+        except Conflict:
+            pass  # it contradicts what was recorded, and changes nothing either
         assert (dict(self.ledgers.cells), len(self.ledgers.events)) == before
         return None
 
@@ -120,6 +123,10 @@ class RunMachine(RuleBasedStateMachine):
             return
         was_open = self.effects[tool] in (EffectStatus.PENDING, EffectStatus.UNKNOWN)
         place = self.run_id, f"{self.run_id}/decision--1/{tool}/0"
+        if not was_open and self.effects[tool] is not status:
+            with pytest.raises(Conflict):
+                effects.reconcile(self.ledgers.snapshot, place, status)
+            return
         self.ledgers.write(effects.reconcile(self.ledgers.snapshot, place, status))
         if was_open:
             self.settle_effect(tool, status)
@@ -181,7 +188,9 @@ class RunMachine(RuleBasedStateMachine):
     def end(self, status: RunStatus, back: int) -> None:
         was = self.status
         ended = self.fenced(back, lambda fence: lifecycle.end(self.ledgers.snapshot, self.run_id, status, fence=fence))
-        if was in FINAL or was is status:
+        if was in FINAL and was is not status:
+            assert ended is None
+        elif was is status:
             assert ended is not None and ended.status is was
         elif ended is not None:
             assert back == 0

@@ -15,7 +15,7 @@ LIMIT: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordDecision(Decision, OperationRequest[Decision]):
-    """Records the decision at an index of a run; the first one recorded stays, and another is refused."""
+    """Records the decision at an index of a run; the first answer stays, and another question is refused."""
 
     fence: int | None = None
 

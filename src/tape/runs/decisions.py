@@ -38,12 +38,15 @@ def record(snapshot: CellSnapshot, decision: Decision, fence: int | None = None)
 
 
 def _check_repeat(snapshot: CellSnapshot, stored: Decision, decision: Decision) -> None:
-    """A compacted decision has no bodies to compare."""
-    again = replace(decision, ts_ms=stored.ts_ms)
+    """Refuses another question; another answer to the same one is what the first answer replaces.
+
+    A compacted decision has no bodies to compare.
+    """
     is_blank = not (stored.request_json or stored.response_json or stored.rationale)
-    if is_blank and not find(snapshot, decision.run_id).is_active:
-        again = replace(again, request_json="", response_json="", rationale="")
-    check_repeat(f"decision {decision.decision_index} of run {decision.run_id!r}", stored, again)
+    is_compacted = is_blank and not find(snapshot, decision.run_id).is_active
+    asked = "" if is_compacted else decision.request_json
+    what = f"decision {decision.decision_index} of run {decision.run_id!r}"
+    check_repeat(what, (stored.model, stored.request_json), (decision.model, asked))
 
 
 def changed(snapshot: CellSnapshot, decision: Decision) -> CellChange:

@@ -14,11 +14,11 @@ def test_the_first_decision_at_a_place_stays() -> None:
     run = ledgers.begin()
 
     first = ledgers.write(record(ledgers.snapshot, Decision(run_id=run.run_id, decision_index=0, response_json="1")))
-    second = ledgers.write(record(ledgers.snapshot, Decision(run_id=run.run_id, decision_index=0, response_json="1")))
+    second = ledgers.write(record(ledgers.snapshot, Decision(run_id=run.run_id, decision_index=0, response_json="2")))
 
     assert first == second and second.response_json == "1"
     with pytest.raises(Conflict, match="stays"):
-        record(ledgers.snapshot, Decision(run_id=run.run_id, decision_index=0, response_json="2"))
+        record(ledgers.snapshot, Decision(run_id=run.run_id, decision_index=0, request_json="another"))
     assert ledgers.verbs("decision") == ["recorded"]
 
 
