@@ -11,6 +11,7 @@ from playwright.async_api import Page, Request, expect
 from tests.browser.arena_events import open_run, publish
 from tests.browser.hostile import INVISIBLE, PROTOTYPES, TEXTS
 from tests.browser.screen import Screen, serve
+from tests.deadlines import DEADLINE_S
 from tests.server.reading import open_stream
 from tests.server.server import TapeServer
 
@@ -19,7 +20,14 @@ WATCH = """() => {
     window.violations = []
     addEventListener("securitypolicyviolation", ({violatedDirective}) => violations.push(violatedDirective))
 }"""
-BLOCK = "ms => { const end = performance.now() + ms; while (performance.now() < end); }"
+BLOCK_UNTIL_EVICTED = """ms => {
+    const end = performance.now() + ms
+    const metrics = new XMLHttpRequest()
+    do {
+        metrics.open("GET", "/metrics", false)
+        metrics.send()
+    } while (performance.now() < end && !/^tape_evictions_total[{].*[}] [1-9]/m.test(metrics.responseText))
+}"""
 
 
 @pytest.fixture
@@ -174,7 +182,7 @@ async def test_an_evicted_page_shows_it_and_resumes(page: Page, server: TapeServ
     await screen.status("live")
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(page.evaluate, BLOCK, 5_000)
+        tasks.start_soon(page.evaluate, BLOCK_UNTIL_EVICTED, DEADLINE_S * 1000)
         await anyio.to_thread.run_sync(publish, http, "slow", [{"payload": "x" * 2_000}] * 6_000)
 
     await screen.shows("too slow and was evicted")
