@@ -15,7 +15,7 @@ from tape.cli.main import tape
 from tape.core import errors
 from tape.core.errors import TapeError
 from tape.operations.catalogue import OPERATIONS
-from tape.operations.fields import MEANINGS
+from tape.operations.fields import meaning_of
 from tape.operations.surfaces import row_of
 from tape.server.http.route import Route
 from tape.server.routes import asyncapi, openapi
@@ -84,7 +84,7 @@ def operations() -> Iterator[str]:
         yield from ("", f"## {each.name}", "", each.summary, "", "| field | meaning |", "|---|---|")
         for field in msgspec.structs.fields(request_type(each)):
             needed = ", required" if field.required else ""
-            yield f"| `{field.name}`{needed} | {cell(MEANINGS[field.name])} |"
+            yield f"| `{field.name}`{needed} | {cell(meaning_of(each.request, field.name))} |"
 
 
 def _place(row: dict[str, Any], surface: str, name: str | None) -> str:

@@ -17,7 +17,7 @@ from tape.cli.doctor.facts import write_facts
 from tape.core import codec
 from tape.core.errors import NotFound
 from tape.operations.catalogue import OPERATIONS
-from tape.operations.fields import MEANINGS
+from tape.operations.fields import meaning_of
 from tape.operations.operation import Operation
 from tape.operations.surfaces import key_fields, may_be_all_runs, surfaces_of
 from tape.wire.operation_json import example_of, read_text, request_of, request_type, write_result
@@ -83,11 +83,11 @@ def _parameters(operation: Operation) -> Iterator[click.Parameter]:
         yield click.Argument([name], metavar=word if is_needed else f"[{word}]", required=is_needed)
     for name, field in fields.items():
         if name not in keys:
-            yield _option(name, field.type, is_required=field.required)
+            yield _option(name, meaning_of(operation.request, name), field.type, is_required=field.required)
 
 
-def _option(name: str, kind: Any, *, is_required: bool) -> click.Option:
-    flag, about = f"--{name.replace('_', '-')}", MEANINGS[name]
+def _option(name: str, about: str, kind: Any, *, is_required: bool) -> click.Option:
+    flag = f"--{name.replace('_', '-')}"
     kinds = [_bare(each) for each in (kind, *get_args(kind))]
     if bool in kinds:
         return click.Option([flag, name], is_flag=True, default=None, help=about)

@@ -168,7 +168,7 @@ def _redefined(state: ReactionState, version: Version, paused: str) -> ReactionS
 
 def check_reason(reason: str) -> str:
     """Returns a reason if every store can hold it and every page can show it."""
-    if not 1 <= len(reason) <= MAX_NAME or not reason.isprintable():
+    if not isinstance(reason, str) or not 1 <= len(reason) <= MAX_NAME or not reason.isprintable():
         raise UsageError(f"a reason is printable text of 1 to {MAX_NAME} characters, not {quoted(reason)}")
     return reason
 

@@ -5,8 +5,6 @@ from decimal import Decimal
 from typing import Final
 
 from tape.core.budget import Admission, Amount, Budget
-from tape.core.event import check_run_id
-from tape.core.text import check_name
 from tape.operations.operation import Access, Operation, OperationRequest, Repeat, Scope
 
 
@@ -19,7 +17,6 @@ class Spending:
     tokens: int = 0
 
     def __post_init__(self) -> None:
-        check_run_id(self.run_id)
         Amount.of(self.usd, self.tokens)
 
     @property
@@ -35,40 +32,31 @@ class SetBudget(OperationRequest[Budget]):
     usd_cap: float | Decimal | None = None
     token_cap: int | None = None
 
-    def __post_init__(self) -> None:
-        OperationRequest.__post_init__(self)
+    def check(self) -> None:
         Amount.of(self.usd_cap or 0, self.token_cap or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdmitBudget(Spending, OperationRequest[Admission]):
+class AdmitBudget(OperationRequest[Admission], Spending):
     """Whether an amount could be spent now; nothing is reserved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReserveBudget(Spending, OperationRequest[Admission]):
+class ReserveBudget(OperationRequest[Admission], Spending):
     """Reserves an amount under a name if the caps allow it."""
 
     reservation_id: str
 
-    def __post_init__(self) -> None:
-        Spending.__post_init__(self)
-        check_name("reservation_id", self.reservation_id)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SettleBudget(Spending, OperationRequest[Budget]):
+class SettleBudget(OperationRequest[Budget], Spending):
     """Spends part of a reservation and frees the rest."""
 
     reservation_id: str
 
-    def __post_init__(self) -> None:
-        Spending.__post_init__(self)
-        check_name("reservation_id", self.reservation_id)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChargeBudget(Spending, OperationRequest[Budget]):
+class ChargeBudget(OperationRequest[Budget], Spending):
     """Spends without a reservation; with a key, once."""
 
     key: str | None = None

@@ -14,7 +14,7 @@ LIMIT: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordDecision(Decision, OperationRequest[Decision]):
+class RecordDecision(OperationRequest[Decision], Decision):
     """Records the decision at an index of a run; the first answer stays, and another question is refused."""
 
     fence: int | None = None
@@ -37,7 +37,7 @@ class ListDecisions(PageRequest[Decision]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BeginEffect(EffectSpec, OperationRequest[Effect]):
+class BeginEffect(OperationRequest[Effect], EffectSpec):
     """Records the intent of an effect; returns it as it is now if it exists."""
 
     fence: int | None = None
@@ -53,8 +53,6 @@ class CompleteEffect(OperationRequest[Effect]):
     response_json: str = ""
     error_json: str = ""
     fence: int | None = None
-
-    names = ("idempotency_key",)
     statuses = (EffectStatus.CONFIRMED, EffectStatus.FAILED, EffectStatus.UNKNOWN)
 
 
@@ -67,8 +65,6 @@ class ReconcileEffect(OperationRequest[Effect]):
     status: EffectStatus
     response_json: str = ""
     error_json: str = ""
-
-    names = ("idempotency_key",)
     statuses = (EffectStatus.CONFIRMED, EffectStatus.FAILED)
 
 
@@ -119,8 +115,6 @@ class ClaimEffectDispatch(OperationRequest[EffectClaim]):
     lease: timedelta = WORK_LEASE
     app: str = ""
 
-    names = ("idempotency_key",)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordDispatchAttempt(OperationRequest[Effect]):
@@ -132,11 +126,9 @@ class RecordDispatchAttempt(OperationRequest[Effect]):
     error: str = ""
     next_dispatch_at_ms: int = 0
 
-    names = ("idempotency_key",)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordExternalObservation(Observation, OperationRequest[Effect]):
+class RecordExternalObservation(OperationRequest[Effect], Observation):
     """Records what a check outside has shown about an effect."""
 
     run_id: str
@@ -149,8 +141,6 @@ class RetryEffect(OperationRequest[Effect]):
 
     run_id: str
     idempotency_key: str
-
-    names = ("idempotency_key",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,28 @@
-"""What the fields of requests mean, and an example of each required one, for the documentation of every surface."""
+"""What the fields of requests mean, what they may hold, and an example of each required one.
+
+The tables go by a field's name; `Class.name` is a field of that class alone.
+"""
 
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Final
+from dataclasses import MISSING, Field, is_dataclass
+from datetime import timedelta
+from enum import Enum
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, Final, TypeVar, Union, get_args, get_origin
+
+from tape.core.producer import MAX_TURNS
+from tape.core.reaction import BOUNDS as REACTION_BOUNDS, HandlerKind
+from tape.core.run_query import LAST_MS, MAX_PAGE
+from tape.operations import rules
+from tape.operations.rules import Rule, whole
+
+V = TypeVar("V")
+NAMED_BY_APP: Final = ("Invocation", "FindNewestRun", "ListRunsToRecover", "SessionId", "CreateSession", "ListSessions")
+MAX_LIMIT: Final = 10_000
+MAX_TOKENS: Final = (1 << 53) - 1
+MAX_WAIT_MS: Final = 1 << 53
+LONGEST_WAIT: Final = timedelta(minutes=1)
+NO_WAIT: Final = timedelta(0)
 
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -57,7 +77,8 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "index": "The number of this wait at the gate.",
         "invocation": "The name of the run within its session.",
         "key": "The same key again is done once.",
-        "kind": "The kind.",
+        "OfValue.key": "The value's name in its namespace.",
+        "kind": "The kind, which names the handler.",
         "kinds": "Only timers of these kinds.",
         "label": "The run's label.",
         "labels": "Labels of the run.",
@@ -118,6 +139,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "state_json": "The session's first state.",
         "status": "The status.",
         "subject_pattern": "The subjects of the entries that match.",
+        "ListReactions.subject_pattern": "Only reactions with exactly this pattern.",
         "task_id": "The task.",
         "task_ids": "The tasks.",
         "timeout_ms": "An attempt that takes longer has failed, in milliseconds.",
@@ -147,3 +169,94 @@ EXAMPLES: Final[Mapping[str, str | int | dict[str, str]]] = MappingProxyType(
         "user": "ann", "value_json": "1",
     }
 )  # fmt: skip
+
+RULES: Final[Mapping[str, Rule]] = MappingProxyType(
+    {
+        "run_id": rules.RUN_ID, "OpenRun.run_id": rules.OPTIONAL_RUN_ID, "SendSignal.run_id": rules.OPTIONAL_RUN_ID,
+        "other": rules.RUN_ID, "parent": rules.RUN_ID, "prefix": rules.RUN_ID,
+        "owner": rules.OWNER, "RunSpec.owner": rules.OPTIONAL_OWNER,
+        "reaction_id": rules.REACTION_ID, "ListTasks.reaction_id": rules.OPTIONAL_REACTION_ID,
+        "ReplayTasks.reaction_id": rules.OPTIONAL_REACTION_ID,
+        # The app of work is an id; that of a run or a session may be any name.
+        "app": rules.APP, "SendSignal.app": rules.OPTIONAL_NAME, "ListRuns.app": rules.LABEL,
+        **dict.fromkeys((f"{each}.app" for each in NAMED_BY_APP), rules.NAME),
+        "FindNewestRun.user": rules.OPTIONAL_NAME, "FindNewestRun.session": rules.OPTIONAL_NAME,
+        **{f"RunMeta.{each}": rules.LABEL for each in ("label", "started_at", "app", "user", "session")},
+        "ListRuns.label": rules.LABEL,
+        "subject_pattern": rules.BODY, "predicate_cel": rules.BODY, "publish_target": rules.LABEL,
+        "agent_app": rules.APP, "handler_kind": rules.checked_elsewhere(HandlerKind),
+        "cursor": rules.CURSOR, "error": rules.BODY, "rationale": rules.BODY, "reason": rules.BODY,
+        "PauseReaction.reason": rules.REASON,
+        "state_json": rules.OBJECT, "state_delta_json": rules.OBJECT,
+        "limit": rules.limit(MAX_LIMIT), "ListRuns.limit": rules.limit(MAX_PAGE),
+        "ListEvents.limit": rules.limit(MAX_PAGE),
+        "max_attempts": whole(1), "cause": whole(1), "global_seq": whole(1), "max_bytes": whole(1),
+        "tokens": whole(0, MAX_TOKENS), "token_cap": whole(0, MAX_TOKENS), "retry_after_ms": whole(0, MAX_WAIT_MS),
+        "shard": whole(-1, (1 << 31) - 1), "n_turns": whole(0, MAX_TURNS),
+        **dict.fromkeys(("opened_after", "opened_before", "closed_after", "closed_before"), whole(0, LAST_MS)),
+        **{name: whole(*bounds) for name, bounds in REACTION_BOUNDS.items()},
+        "wait": rules.duration(NO_WAIT, LONGEST_WAIT),
+    }
+)  # fmt: skip
+
+
+def of_field(table: Mapping[str, V], request: type, name: str) -> V | None:
+    """What a table has about a field of a request."""
+    owners = (each.__name__ for each in request.__mro__ if name in vars(each).get("__annotations__", ()))
+    return table.get(f"{next(owners, '')}.{name}", table.get(name))
+
+
+def meaning_of(request: type, name: str) -> str:
+    """What a field of a request means to users."""
+    found = of_field(MEANINGS, request, name)
+    if found is None:
+        raise KeyError(f"{request.__name__}.{name} is not explained")
+    return found
+
+
+def rule_of(request: type, field: Field[Any]) -> Rule:
+    """What a field of a request may hold, apart from None."""
+    kind = without_none(field.type)
+    known = of_field(RULES, request, field.name)
+    if known is not None:
+        return known
+    if kind is int:
+        return whole(min(0, field.default) if type(field.default) is int else 0)
+    if kind is timedelta:
+        return rules.LEASE
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return rules.one_of(kind, getattr(request, "statuses", ()) if field.name == "status" else ())
+    return _text_rule(field) if _is_text(kind) else _other_rule(kind)
+
+
+def _text_rule(field: Field[Any]) -> Rule:
+    if field.name.endswith("_json"):
+        return rules.BODY
+    return rules.NAME if is_required(field) else rules.OPTIONAL_NAME
+
+
+def _other_rule(kind: Any) -> Rule:
+    if get_origin(kind) is tuple:
+        return rules.NAMES
+    if isinstance(kind, type) and (kind is bool or is_dataclass(kind)):
+        return rules.instance(kind)
+    return rules.checked_elsewhere(rules.Dollars) if kind is float else rules.LABELS
+
+
+def _is_text(kind: Any) -> bool:
+    return kind is str or getattr(kind, "__supertype__", None) is str
+
+
+def without_none(kind: Any) -> Any:
+    """A type without its None; of several types the first counts."""
+    if get_origin(kind) not in (Union, UnionType):
+        return kind
+    return next(each for each in get_args(kind) if each is not NoneType)
+
+
+def may_be_none(kind: Any) -> bool:
+    return get_origin(kind) in (Union, UnionType) and NoneType in get_args(kind)
+
+
+def is_required(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING

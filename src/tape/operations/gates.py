@@ -8,8 +8,6 @@ from typing import Final
 from tape.core.claim import WORK_LEASE
 from tape.core.event import check_run_id
 from tape.core.gate import Gate, SignalResult, WaitResult
-from tape.core.run_state import Invocation
-from tape.core.text import check_body, check_count, check_name
 from tape.core.timer import Timer, TimerClaim, TimerStatus
 from tape.operations.operation import Access, Operation, OperationRequest, PageRequest, Repeat, Scope, Shape
 
@@ -26,12 +24,6 @@ class AwaitSignal(OperationRequest[WaitResult]):
     context_json: str = ""
     fence: int | None = None
 
-    names = ("gate",)
-
-    def __post_init__(self) -> None:
-        OperationRequest.__post_init__(self)
-        check_count("index", self.index)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendSignal(OperationRequest[SignalResult]):
@@ -45,13 +37,9 @@ class SendSignal(OperationRequest[SignalResult]):
     user: str = ""
     session: str = ""
 
-    def __post_init__(self) -> None:
-        check_name("gate", self.gate)
-        check_body("resolution_json", self.resolution_json)
-        if self.run_id or not self.app:
+    def check(self) -> None:
+        if not self.app:
             check_run_id(self.run_id)
-        else:
-            Invocation(app=self.app, user=self.user, session=self.session)  # checks the names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +68,6 @@ class SetTimer(OperationRequest[Timer]):
     payload_json: str = ""
     app: str = ""
 
-    def __post_init__(self) -> None:
-        OperationRequest.__post_init__(self)
-        check_name("timer_id", self.timer_id, may_be_empty=True)
-        check_name("kind", self.kind, may_be_empty=True)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelTimer(OperationRequest[bool]):
@@ -100,8 +83,6 @@ class GetTimer(OperationRequest[Timer | None]):
 
     run_id: str
     timer_id: str
-
-    names = ("timer_id",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,35 +4,26 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Final
 
-from tape.core.errors import UsageError, quoted
-from tape.core.event import check_run_id
 from tape.core.event_page import EventPage
 from tape.core.fork_policy import EffectPolicy
-from tape.core.producer import TURNS, check_turns
+from tape.core.producer import TURNS
 from tape.core.run import ClosedRun, ForkedRun, OpenedRun, RunMeta, RunRecord
 from tape.core.run_detail import RunDetail
 from tape.core.run_diff import RunDiff
 from tape.core.run_query import LAST_MS, MAX_PAGE, RunOrder, RunQuery, StatusFilter
-from tape.core.text import check_body, check_count
+from tape.operations.fields import NO_WAIT
 from tape.operations.operation import Access, Operation, OperationRequest, PageRequest, Repeat, Scope, Shape
 
 CANCELLED: Final = "it was asked for"
 DIFF_ROWS: Final = 500
 EVENTS: Final = 100
-LONGEST_WAIT: Final = timedelta(minutes=1)
-NO_WAIT: Final = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenRun(RunMeta, OperationRequest[OpenedRun]):
+class OpenRun(OperationRequest[OpenedRun], RunMeta):
     """Opens a run, or a closed one again; without an id it gets a new one."""
 
     run_id: str = ""
-
-    def __post_init__(self) -> None:
-        RunMeta.__post_init__(self)
-        if self.run_id:
-            check_run_id(self.run_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +39,6 @@ class CancelRun(OperationRequest[ClosedRun]):
 
     run_id: str
     reason: str = CANCELLED
-
-    def __post_init__(self) -> None:
-        check_run_id(self.run_id)
-        check_body("reason", self.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +64,7 @@ class ListRuns(PageRequest[RunRecord]):
     closed_before: int = LAST_MS
     order: RunOrder | None = None
 
-    def __post_init__(self) -> None:
-        check_page(self.limit)
+    def check(self) -> None:
         _ = self.query  # checks the filters
 
     @property
@@ -105,13 +91,6 @@ class ForkRun(OperationRequest[ForkedRun]):
     effects: EffectPolicy | None = None
     reason: str | None = None
 
-    def __post_init__(self) -> None:
-        OperationRequest.__post_init__(self)
-        check_count("at_seq", self.at_seq)
-        check_turns(self.n_turns)
-        if self.reason is not None:
-            check_body("reason", self.reason)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffRuns(OperationRequest[RunDiff]):
@@ -120,10 +99,6 @@ class DiffRuns(OperationRequest[RunDiff]):
     run_id: str
     other: str
     limit: int = DIFF_ROWS
-
-    def __post_init__(self) -> None:
-        OperationRequest.__post_init__(self)
-        check_run_id(self.other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,20 +113,6 @@ class ListEvents(OperationRequest[EventPage]):
     limit: int = EVENTS
     wait: timedelta = NO_WAIT
     epoch: int | None = None
-
-    def __post_init__(self) -> None:
-        check_run_id(self.run_id)
-        check_count("after", self.after)
-        check_page(self.limit)
-        if not NO_WAIT <= self.wait <= LONGEST_WAIT:
-            seconds = self.wait.total_seconds()
-            raise UsageError(f"a wait is 0 to {LONGEST_WAIT.total_seconds():g} seconds, not {seconds:g}")
-
-
-def check_page(limit: int) -> int:
-    if type(limit) is not int or not 1 <= limit <= MAX_PAGE:
-        raise UsageError(f"a limit is 1 to {MAX_PAGE:,}, not {quoted(limit)}")
-    return limit
 
 
 OPERATIONS: Final = (

@@ -14,7 +14,7 @@ LIMIT: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegisterCompensation(Compensation, OperationRequest[Obligation]):
+class RegisterCompensation(OperationRequest[Obligation], Compensation):
     """Registers one obligation per effect and kind; it waits until its run has failed."""
 
     run_id: str

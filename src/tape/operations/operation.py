@@ -5,65 +5,47 @@ An operation is a frozen request type, which checks its fields, the type of its 
 """
 
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
-from types import MappingProxyType
+from functools import cache
 from typing import Any, ClassVar, Final, Generic, TypeVar, get_args, get_origin
 
-from tape.core.app import check_app
-from tape.core.claim import check_lease, check_owner
-from tape.core.errors import UsageError
-from tape.core.event import check_run_id
 from tape.core.page import Page
-from tape.core.text import check_body, check_count, check_name
+from tape.operations.fields import may_be_none, rule_of
+from tape.operations.rules import Rule
 
 R_co = TypeVar("R_co", covariant=True)
 
-MAX_LIMIT: Final = 10_000
 PAGE: Final = 200
 
 
-def check_limit(limit: int) -> int:
-    if type(limit) is not int or not 1 <= limit <= MAX_LIMIT:
-        raise UsageError(f"a limit is 1 to {MAX_LIMIT:,}, not {limit!r}")
-    return limit
-
-
-FIELD_CHECKS: Final[Mapping[str, Callable[[Any], object]]] = MappingProxyType(
-    {"run_id": check_run_id, "owner": check_owner, "lease": check_lease, "app": check_app, "limit": check_limit}
-)
-
-
 class OperationRequest(Generic[R_co]):
-    """The base of request types; R_co is the type of the result.
+    """The base of request types, and the first one; R_co is the type of the result.
 
-    Fields are checked by their names: `run_id`, `owner`, `lease`, `app`, `limit`, `error`, bodies that end in `_json`,
-    times that end in `_ms`, and the `names` of a type, which must not be empty. `statuses` are those that the field
+    What each field may hold follows from its name and type (`fields.RULES`). `statuses` are those that the field
     `status` may have, if not all.
     """
 
     __slots__ = ()
-    names: ClassVar[tuple[str, ...]] = ()
     statuses: ClassVar[tuple[StrEnum, ...]] = ()
 
     def __post_init__(self) -> None:
-        for field in fields(self):  # type: ignore[arg-type]  # every request type is a dataclass
-            self._check(field.name, getattr(self, field.name))
+        for name, is_optional, rule in _rules(type(self)):  # type: ignore[arg-type]  # a type has a hash
+            value = getattr(self, name)
+            if value is not None or not is_optional:
+                rule.check(name, value)
+        check_record = getattr(super(), "__post_init__", None)
+        if check_record is not None:
+            check_record()
+        self.check()
 
-    def _check(self, name: str, value: Any) -> None:
-        if name == "status" and self.statuses and value not in self.statuses:
-            raise UsageError(f"the status is {', '.join(self.statuses)}, not {value}")
-        if name in self.names:
-            check_name(name, value)
-        elif value is None:
-            return
-        elif check := FIELD_CHECKS.get(name):
-            check(value)
-        elif name.endswith("_json") or name == "error":
-            check_body(name, value)
-        elif name.endswith("_ms"):
-            check_count(name, value)
+    def check(self) -> None:
+        """Checks what no field shows alone."""
+
+
+@cache
+def _rules(request: Any) -> tuple[tuple[str, bool, Rule], ...]:
+    return tuple((each.name, may_be_none(each.type), rule_of(request, each)) for each in fields(request))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,11 +5,10 @@ from typing import Final
 
 from tape.core.explanation import Explanation
 from tape.core.matched import ReactionRecord
-from tape.core.reaction import Reaction, check_reaction_id, from_definition
-from tape.core.registration import check_reason
+from tape.core.reaction import Reaction, from_definition
 from tape.core.subject import Pattern
-from tape.core.text import check_count
-from tape.operations.operation import MAX_LIMIT, Access, Operation, OperationRequest, PageRequest, Repeat, Scope, Shape
+from tape.operations.fields import MAX_LIMIT
+from tape.operations.operation import Access, Operation, OperationRequest, PageRequest, Repeat, Scope, Shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,12 +17,9 @@ class OfReaction:
 
     reaction_id: str
 
-    def __post_init__(self) -> None:
-        check_reaction_id(self.reaction_id)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegisterReaction(Reaction, OperationRequest[ReactionRecord]):
+class RegisterReaction(OperationRequest[ReactionRecord], Reaction):
     """Registers a reaction, or changes it; matches are never repeated."""
 
     @property
@@ -38,47 +34,38 @@ class ListReactions(PageRequest[ReactionRecord]):
     subject_pattern: str = ""
     limit: int = MAX_LIMIT
 
-    def __post_init__(self) -> None:
-        PageRequest.__post_init__(self)
+    def check(self) -> None:
         if self.subject_pattern:
             object.__setattr__(self, "subject_pattern", Pattern.parse(self.subject_pattern).text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GetReaction(OfReaction, OperationRequest[ReactionRecord]):
+class GetReaction(OperationRequest[ReactionRecord], OfReaction):
     """A reaction as it was last registered, how far it is matched, and the errors of its predicate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PauseReaction(OfReaction, OperationRequest[ReactionRecord]):
+class PauseReaction(OperationRequest[ReactionRecord], OfReaction):
     """Stops matching and claiming for a reaction until it is resumed."""
 
     reason: str = "paused"
 
-    def __post_init__(self) -> None:
-        OfReaction.__post_init__(self)
-        check_reason(self.reason)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResumeReaction(OfReaction, OperationRequest[ReactionRecord]):
+class ResumeReaction(OperationRequest[ReactionRecord], OfReaction):
     """Lets a reaction continue where it was paused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveReaction(OfReaction, OperationRequest[bool]):
+class RemoveReaction(OperationRequest[bool], OfReaction):
     """Removes a reaction; whether there was one. Its pending tasks become dead, claimed ones can still be settled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainReaction(OfReaction, OperationRequest[Explanation]):
+class ExplainReaction(OperationRequest[Explanation], OfReaction):
     """Why the entry at a position became a task of a reaction, or why not."""
 
     global_seq: int
-
-    def __post_init__(self) -> None:
-        OfReaction.__post_init__(self)
-        check_count("global_seq", self.global_seq, least=1)
 
 
 OPERATIONS: Final = (

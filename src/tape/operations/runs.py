@@ -7,15 +7,14 @@ from typing import Final
 
 from tape.core.claim import RUN_LEASE
 from tape.core.ids import RunId
-from tape.core.run_state import ENDINGS, Compaction, Invocation, RunClaim, RunSpec, RunState, RunStatus
-from tape.core.text import check_name
-from tape.operations.operation import Access, Operation, OperationRequest, Repeat, Scope, check_limit
+from tape.core.run_state import ENDINGS, Compaction, RunClaim, RunSpec, RunState, RunStatus
+from tape.operations.operation import Access, Operation, OperationRequest, Repeat, Scope
 
 LIMIT: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BeginRun(RunSpec, OperationRequest[RunClaim]):
+class BeginRun(OperationRequest[RunClaim], RunSpec):
     """Begins a run, unique for its four names; beginning it again resumes it, if it has not ended."""
 
 
@@ -63,9 +62,6 @@ class FindNewestRun(OperationRequest[RunId]):
     user: str
     session: str
 
-    def __post_init__(self) -> None:
-        Invocation(app=self.app, user=self.user, session=self.session)  # checks the names
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListRunsToRecover(OperationRequest[Sequence[RunState]]):
@@ -74,11 +70,6 @@ class ListRunsToRecover(OperationRequest[Sequence[RunState]]):
     app: str | None = None
     limit: int = LIMIT
     now_ms: int | None = None
-
-    def __post_init__(self) -> None:
-        check_limit(self.limit)
-        if self.app is not None:
-            check_name("app", self.app)  # a run's app may be any name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

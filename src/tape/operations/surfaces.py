@@ -4,10 +4,11 @@ All four follow from the operation's name and fields. The tables name what diffe
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import Field, dataclass, fields
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
+from tape.operations.fields import is_required
 from tape.operations.operation import Access, Operation
 
 OF_RUNS: Final = frozenset({"run", "decision", "effect", "obligation", "gate", "timer", "budget"})
@@ -127,10 +128,6 @@ def flat_fields(kind: Any) -> tuple[Field[Any], ...]:
     for each in fields(kind):
         found += flat_fields(each.type) if each.name == "of" else [each]
     return tuple(found)
-
-
-def is_required(field: Field[Any]) -> bool:
-    return field.default is MISSING and field.default_factory is MISSING
 
 
 def _route(operation: Operation) -> HttpRoute:

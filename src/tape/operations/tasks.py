@@ -4,17 +4,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from tape.core.claim import WORK_LEASE, check_owner
-from tape.core.errors import UsageError, quoted
+from tape.core.claim import WORK_LEASE
+from tape.core.errors import UsageError
 from tape.core.explanation import TaskDetail
 from tape.core.page import ANSWER_BYTES
-from tape.core.reaction import check_reaction_id
 from tape.core.task import ClaimRequest, Died, Failed, Outcome, Released, Task, TaskClaim, TaskId, TaskStatus
 from tape.core.text import check_name
 from tape.operations.operation import Access, Operation, OperationRequest, PageRequest, Repeat, Scope, Shape
 
 MAX_REPLAYED: Final = 1_000
-MAX_WAIT_MS: Final = 1 << 53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,18 +23,12 @@ class ListTasks(PageRequest[Task]):
     status: TaskStatus | None = None
     without_payloads: bool = False
 
-    def __post_init__(self) -> None:
-        PageRequest.__post_init__(self)
-        if self.reaction_id:
-            check_reaction_id(self.reaction_id)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetTask(OperationRequest[TaskDetail]):
     """A task, with each of its deaths and replays."""
 
     task_id: str
-    names = ("task_id",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +46,9 @@ class ReplayTasks(OperationRequest[ReplayedTasks]):
     reaction_id: str = ""
     limit: int = MAX_REPLAYED
 
-    def __post_init__(self) -> None:
-        OperationRequest.__post_init__(self)
+    def check(self) -> None:
         if self.task_ids and self.reaction_id:
             raise UsageError("name tasks or a reaction, not both")
-        if self.reaction_id:
-            check_reaction_id(self.reaction_id)
         for name in self.task_ids:
             check_name("task_id", name)
 
@@ -73,16 +62,13 @@ class ClaimedTasks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimTasks(ClaimRequest, OperationRequest[ClaimedTasks]):
+class ClaimTasks(OperationRequest[ClaimedTasks], ClaimRequest):
     """Leases due tasks to a worker, as many as fit; with `task_ids`, renews the worker's own claims among these."""
 
     reaction_ids: tuple[str, ...] = ()
     task_ids: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        ClaimRequest.__post_init__(self)
-        for name in (*self.task_ids, *self.reaction_ids):
-            check_name("an id", name, may_be_empty=True)
+    def check(self) -> None:
         object.__setattr__(self, "max_bytes", min(self.max_bytes, ANSWER_BYTES))
 
 
@@ -94,40 +80,31 @@ class OfAttempt:
     owner: str
     attempt: int = 0
 
-    def __post_init__(self) -> None:
-        check_name("task_id", self.task_id)
-        check_owner(self.owner)
-
     @property
     def claim(self) -> TaskClaim:
         return TaskClaim(TaskId(self.task_id), self.owner, self.attempt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExtendTask(OfAttempt, OperationRequest[Task]):
+class ExtendTask(OperationRequest[Task], OfAttempt):
     """Renews the lease of a claimed task."""
 
     lease: timedelta = WORK_LEASE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompleteTask(OfAttempt, OperationRequest[Task]):
+class CompleteTask(OperationRequest[Task], OfAttempt):
     """Records that the work of a claimed task is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NackTask(OfAttempt, OperationRequest[Task]):
+class NackTask(OperationRequest[Task], OfAttempt):
     """Records that an attempt failed: it is retried, or with `permanent` dead; with `release` it was not attempted."""
 
     error: str = ""
     permanent: bool = False
     retry_after_ms: int | None = None
     release: bool = False
-
-    def __post_init__(self) -> None:
-        OfAttempt.__post_init__(self)
-        if self.retry_after_ms is not None and abs(self.retry_after_ms) > MAX_WAIT_MS:
-            raise UsageError(f"retry_after_ms is at most {MAX_WAIT_MS:,}, not {quoted(self.retry_after_ms)}")
 
     @property
     def outcome(self) -> Outcome:

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from tape.core.errors import UsageError
 from tape.core.session import Session, SessionEvent, SessionId
-from tape.core.text import check_body, check_name
 from tape.core.value import Deletion, Value
 from tape.operations.operation import Access, Operation, OperationRequest, PageRequest, Repeat, Scope, Shape
 
@@ -26,35 +24,22 @@ class ValueChangeRequest(OfValue):
     writer: str = ""
     call_key: str | None = None
 
-    def __post_init__(self) -> None:
-        check_name("namespace", self.namespace)
-        check_name("key", self.key)
-        check_name("writer", self.writer, may_be_empty=True)
-        if self.if_version is not None and (type(self.if_version) is not int or self.if_version < 0):
-            raise UsageError("if_version is a version, 0 for none, or left out")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteValue(ValueChangeRequest, OperationRequest[Value]):
+class WriteValue(OperationRequest[Value], ValueChangeRequest):
     """Writes the next version; with `if_version`, only over that one (0: over none). With `call_key`, once."""
 
     value_json: str
 
-    def __post_init__(self) -> None:
-        ValueChangeRequest.__post_init__(self)
-        check_body("value_json", self.value_json)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteValue(ValueChangeRequest, OperationRequest[Deletion]):
+class DeleteValue(OperationRequest[Deletion], ValueChangeRequest):
     """Writes a deletion; a value that does not exist stays as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GetValue(OfValue, OperationRequest[Value]):
+class GetValue(OperationRequest[Value], OfValue):
     """The newest version; `deleted` if there is no value, with version 0 if there never was one."""
-
-    names = ("namespace", "key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +47,6 @@ class ListValues(PageRequest[Value]):
     """The values of a namespace, by key."""
 
     namespace: str
-    names = ("namespace",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +57,6 @@ class CreateSession(OperationRequest[Session]):
     user: str
     session: str = ""
     state_json: str = "{}"
-
-    names = ("app", "user")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +83,6 @@ class ListSessions(PageRequest[Session]):
 
     app: str
     user: str
-    names = ("app",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

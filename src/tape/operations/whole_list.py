@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import TypeVar
 
+from tape.operations.fields import MAX_LIMIT
 from tape.operations.ledgers import Ledgers
-from tape.operations.operation import MAX_LIMIT, PageRequest
+from tape.operations.operation import PageRequest
 
 R = TypeVar("R")
 

@@ -6,83 +6,32 @@ name, and the fields of `of`, which identifies a record, stand beside the others
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import Field, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import timedelta
 from enum import Enum
 from functools import cache
-from types import MappingProxyType, NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType, inspect
+from msgspec import UNSET, Struct, UnsetType, inspect
 
-from tape.core.claim import LONGEST, SHORTEST, lease_ms
 from tape.core.errors import UsageError, quoted
-from tape.core.ids import ID_GRAMMAR
-from tape.core.page import MAX_CURSOR, Page
-from tape.core.reaction import BOUNDS as REACTION_BOUNDS
-from tape.core.text import MAX_BODY, MAX_NAME
-from tape.operations.fields import EXAMPLES
-from tape.operations.operation import MAX_LIMIT, Operation, OperationRequest
-from tape.operations.surfaces import PLURALS, flat_fields, is_required
-from tape.operations.tasks import MAX_WAIT_MS
+from tape.core.page import Page
+from tape.operations.fields import EXAMPLES, is_required, may_be_none, rule_of, without_none
+from tape.operations.operation import Operation, OperationRequest
+from tape.operations.rules import MILLISECOND
+from tape.operations.surfaces import PLURALS
 
 Json = dict[str, Any]
 
 _WHOLE: Final = re.compile("(-?[0-9]+)[.]0+")  # to JSON Schema 7.0 is an integer
-MILLISECOND: Final = timedelta(milliseconds=1)
-LARGEST: Final = (1 << 63) - 1
-TOKENS: Final = (1 << 53) - 1
-Id = Annotated[str, Meta(pattern=f"^{ID_GRAMMAR}$", description="1 to 128 of A-Z a-z 0-9 . _ -")]
-PRINTABLE: Final = {"format": "printable"}
-Name = Annotated[str, Meta(max_length=MAX_NAME, description="printable text", extra_json_schema=PRINTABLE)]
-RequiredName = Annotated[
-    str, Meta(min_length=1, max_length=MAX_NAME, description="printable text", extra_json_schema=PRINTABLE)
-]
-Cursor = Annotated[
-    str,
-    Meta(
-        max_length=MAX_CURSOR, description="the next_cursor of the page before", extra_json_schema={"format": "cursor"}
-    ),
-]
-Body = Annotated[str, Meta(max_length=MAX_BODY, description="usually JSON; Tape does not interpret it")]
-JsonObject = Annotated[
-    str, Meta(max_length=MAX_BODY, description="a JSON object as text", extra_json_schema={"format": "json-object"})
-]
-Dollars = Annotated[float, Meta(ge=0, le=(1 << 53) // 1_000_000)]
-Lease = Annotated[int, Meta(ge=lease_ms(SHORTEST), le=lease_ms(LONGEST))]
-
-OptionalId = Annotated[str, Meta(pattern=f"^({ID_GRAMMAR})?$", description="an id, or empty")]
-
-TEXTS: Final[Mapping[str, Any]] = MappingProxyType(
-    {
-        "run_id": Id, "owner": Id, "rationale": Body, "error": Body, "agent_app": OptionalId,
-        "cursor": Cursor, "state_json": JsonObject, "state_delta_json": JsonObject,
-        "app": Annotated[str, Meta(pattern=f"^({ID_GRAMMAR})?$", description="an app; empty: any")],
-    }
-)  # fmt: skip
-BOUNDS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
-    {
-        "limit": (1, MAX_LIMIT),
-        "max_attempts": (1, LARGEST),
-        "cause": (1, LARGEST),
-        "tokens": (0, (1 << 53) - 1),
-        "token_cap": (0, (1 << 53) - 1),
-        "global_seq": (1, LARGEST),
-        "max_bytes": (1, LARGEST),
-        "retry_after_ms": (0, MAX_WAIT_MS),
-        "shard": (-1, (1 << 31) - 1),
-        **REACTION_BOUNDS,
-    }
-)
 
 
 @cache
 def request_type(operation: Operation, without: frozenset[str] = frozenset()) -> type[Struct]:
     """The fields of a request; those in a path may be left out."""
-    kept = [each for each in _schema(operation.request, operation.request.names) if each[0] not in without]
-    if statuses := tuple(each.value for each in operation.request.statuses):
-        kept = [("status", Literal[statuses]) if each[0] == "status" else each for each in kept]
+    kept = [each for each in _schema(operation.request) if each[0] not in without]
     return _struct(operation.request.__name__, operation.summary, kept, is_sent=True)
 
 
@@ -149,7 +98,7 @@ def write_result(operation: Operation, result: Any) -> Json | None:
 @cache
 def result_type(operation: Operation) -> type[Struct]:
     """The shape of what `write_result` returns."""
-    kind: Any = _optional(operation.result)[0]
+    kind: Any = without_none(operation.result)
     name = f"{operation.request.__name__}Result"
     if _is_list(kind):
         (row,) = get_args(kind)
@@ -208,7 +157,7 @@ def _build(kind: Any, given: Mapping[str, Any]) -> Any:
         elif hint is timedelta and given.get(f"{name}_ms", UNSET) is not UNSET:
             built[name] = given[f"{name}_ms"] * MILLISECOND
         elif given.get(name, UNSET) is not UNSET:
-            built[name] = _value(_optional(hint)[0], given[name])
+            built[name] = _value(without_none(hint), given[name])
     return kind(**built)
 
 
@@ -226,34 +175,18 @@ def _hints(kind: Any) -> tuple[tuple[str, Any], ...]:
     return tuple((name, hints[name]) for name in kind.__dataclass_fields__)
 
 
-def _schema(kind: Any, names: Sequence[str] = ()) -> Iterator[tuple[Any, ...]]:
-    """The fields of a dataclass that is sent to Tape, with their bounds."""
-    for field in flat_fields(kind):
-        name, schema = (f"{field.name}_ms", Lease) if field.type is timedelta else (field.name, _input(field, names))
-        yield (name, schema) if is_required(field) else (name, schema | UnsetType, UNSET)
-
-
-def _input(field: Field[Any], names: Sequence[str]) -> Any:
-    kind, is_optional = _optional(field.type)
-    schema = _bounded(field, kind, names)
-    return schema | None if is_optional else schema
-
-
-def _bounded(field: Field[Any], kind: Any, names: Sequence[str]) -> Any:
-    if _is_record(kind):
-        return _sent(kind)
-    if get_origin(kind) is tuple:
-        return list[Name]
-    if get_origin(kind) is not None and issubclass(get_origin(kind), Mapping):
-        return dict[RequiredName, Name]
-    if kind is float:
-        return Dollars
-    if kind is int:
-        least, most = BOUNDS.get(field.name, (min(0, field.default) if type(field.default) is int else 0, LARGEST))
-        return Annotated[int, Meta(ge=least, le=most)]
-    if kind is bool or issubclass(_plain_type(kind), Enum):
-        return kind
-    return _text(field, names)
+def _schema(kind: Any) -> Iterator[tuple[Any, ...]]:
+    """The fields of a dataclass that is sent to Tape, with what they may hold."""
+    for field in fields(kind):
+        bare: Any = without_none(field.type)
+        name = f"{field.name}_ms" if bare is timedelta else field.name
+        schema: Any = rule_of(kind, field).schema
+        schema = _sent(schema) if is_dataclass(bare) else schema
+        schema = schema | None if may_be_none(field.type) else schema
+        if field.name == "of":
+            yield from _schema(field.type)
+        else:
+            yield (name, schema) if is_required(field) else (name, schema | UnsetType, UNSET)
 
 
 @cache
@@ -261,20 +194,10 @@ def _sent(kind: Any) -> type[Struct]:
     return _struct(f"New{kind.__name__}", kind.__doc__ or "", list(_schema(kind)), is_sent=True)
 
 
-def _text(field: Field[Any], names: Sequence[str]) -> Any:
-    if field.name.endswith("_json") and field.name not in TEXTS:
-        return Body
-    if field.name in TEXTS and not (field.name == "app" and field.default != ""):
-        return TEXTS[field.name]  # the app of a run may have any name; the one of work is an id
-    if field.name == "reaction_id":
-        return Id if is_required(field) else OptionalId
-    return RequiredName if field.name in names or is_required(field) else Name
-
-
 @cache
 def _output(kind: Any) -> Any:
     """The type of a member of a result."""
-    bare, is_optional = _optional(kind)
+    bare = without_none(kind)
     if _is_record(bare):
         found: Any = _struct(bare.__name__, bare.__doc__ or "", list(_result_fields(bare)))
     elif get_origin(bare) is tuple:
@@ -283,7 +206,7 @@ def _output(kind: Any) -> Any:
         found = dict[str, str]
     else:
         found = _plain_type(bare)
-    return found | None if is_optional else found
+    return found | None if may_be_none(kind) else found
 
 
 def _result_fields(kind: Any) -> Iterator[tuple[str, Any]]:
@@ -292,14 +215,6 @@ def _result_fields(kind: Any) -> Iterator[tuple[str, Any]]:
             yield from _result_fields(hint)
         else:
             yield (f"{name}_ms", int) if hint is timedelta else (name, _output(hint))
-
-
-def _optional(kind: Any) -> tuple[Any, bool]:
-    """A type without its None, and whether it had one; of several types the first counts."""
-    if get_origin(kind) not in (Union, UnionType):
-        return kind, False
-    kinds = get_args(kind)
-    return next(each for each in kinds if each is not NoneType), NoneType in kinds
 
 
 def _plain_type(kind: Any) -> Any:

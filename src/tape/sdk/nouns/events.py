@@ -6,7 +6,8 @@ from typing import TypeAlias
 
 from tape.core.event import Entry, Event
 from tape.core.event_page import EventPage
-from tape.operations.journal_runs import EVENTS, NO_WAIT, ListEvents
+from tape.operations.fields import NO_WAIT
+from tape.operations.journal_runs import EVENTS, ListEvents
 from tape.operations.ledgers import Following, Ledgers, LedgerStreamOptions
 
 Entries: TypeAlias = list[Entry]  # in the class, `list` is a method

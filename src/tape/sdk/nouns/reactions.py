@@ -6,8 +6,8 @@ from tape.core.explanation import Explanation
 from tape.core.matched import ReactionRecord
 from tape.core.page import Page
 from tape.core.reaction import Reaction
+from tape.operations.fields import MAX_LIMIT
 from tape.operations.ledgers import Ledgers
-from tape.operations.operation import MAX_LIMIT
 from tape.operations.reactions import (
     ExplainReaction,
     GetReaction,

@@ -11,7 +11,8 @@ from msgspec import Meta, Raw
 from tape.core.errors import InvalidCursor, NotFound, UsageError, quoted
 from tape.core.event_page import EventPage
 from tape.core.ids import RunId
-from tape.operations.journal_runs import EVENTS, LONGEST_WAIT, NO_WAIT, ListEvents
+from tape.operations.fields import LONGEST_WAIT, NO_WAIT
+from tape.operations.journal_runs import EVENTS, ListEvents
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from tape.operations.rules import Name as OptionalName
 from tape.server.routes.schemas import Count, Id, PositiveInt
-from tape.wire.operation_json import Name as OptionalName
 
 Version = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 

@@ -6,6 +6,7 @@ from tape.core import codec
 from tape.core.caller import Caller
 from tape.core.errors import UsageError
 from tape.operations.gates import SendSignal
+from tape.operations.rules import RequiredName as Name
 from tape.runs.ledgers import Ledgers
 from tape.server.http.request import Request
 from tape.server.http.response import Response
@@ -17,7 +18,6 @@ from tape.server.routes.ledger_schemas import (
 )
 from tape.server.routes.parameters import IDEMPOTENCY_KEY, RUN_ID
 from tape.server.routes.schemas import parse_body
-from tape.wire.operation_json import RequiredName as Name
 
 
 def ledgers_of(node: Node) -> Ledgers:

@@ -11,7 +11,7 @@ from tape.core.caller import Caller
 from tape.core.errors import NotFound, quoted
 from tape.core.ids import ID_GRAMMAR
 from tape.operations.catalogue import OPERATIONS
-from tape.operations.fields import MEANINGS
+from tape.operations.fields import meaning_of
 from tape.operations.operation import Access, Operation
 from tape.operations.surfaces import ALL_RUNS, PLURALS, HttpRoute, key_fields, may_be_all_runs, row_of, surfaces_of
 from tape.server.http.request import Request
@@ -120,19 +120,22 @@ def _path(operation: Operation) -> list[Parameter]:
     types = {each.name: each.type for each in msgspec.structs.fields(request_type(operation))}
     if may_be_all_runs(operation):
         types["run_id"] = RunOrAll
-    return [_parameter(name, "path", types[name]) for name in key_fields(operation)]
+    return [_parameter(operation, name, "path", types[name]) for name in key_fields(operation)]
 
 
 def _query(operation: Operation) -> list[Parameter]:
     """The fields of a request that only reads, but those in the path."""
     return [
-        _parameter(each.name, "query", type_given(each.type), is_required=each.required)
+        _parameter(operation, each.name, "query", type_given(each.type), is_required=each.required)
         for each in msgspec.structs.fields(request_type(operation, frozenset(key_fields(operation))))
     ]
 
 
-def _parameter(name: str, location: Literal["path", "query"], schema: Any, *, is_required: bool = True) -> Parameter:
-    return Parameter(name=name, location=location, schema=schema, description=MEANINGS[name], is_required=is_required)
+def _parameter(
+    operation: Operation, name: str, location: Literal["path", "query"], schema: Any, *, is_required: bool = True
+) -> Parameter:
+    about = meaning_of(operation.request, name)
+    return Parameter(name=name, location=location, schema=schema, description=about, is_required=is_required)
 
 
 LIST: Final = Route(

@@ -4,11 +4,11 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
+from tape.operations.rules import Cursor, RequiredName
 from tape.server.http.request import Request
 from tape.server.http.route import Parameter
 from tape.server.http.whole_number import whole_number
 from tape.server.routes.schemas import Id
-from tape.wire.operation_json import Cursor, RequiredName
 
 MAX_LIMIT: Final = 1000
 Limit = Annotated[int, Meta(ge=1, le=MAX_LIMIT)]

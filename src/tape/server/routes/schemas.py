@@ -9,8 +9,8 @@ from tape.core.event import MAX_VERSION
 from tape.core.ids import ID_GRAMMAR
 from tape.core.producer import MAX_TURNS, TURNS
 from tape.core.run import MAX_LENGTH, RunActivity, RunRecord
+from tape.operations.rules import PRINTABLE
 from tape.wire.frames import Delivered
-from tape.wire.operation_json import PRINTABLE
 from tape.wire.strict_json import convert
 
 Id = Annotated[str, Meta(pattern=f"^{ID_GRAMMAR}$", description="1 to 128 of A-Z a-z 0-9 . _ -")]

@@ -10,6 +10,7 @@ from tape.core.caller import Caller
 from tape.core.errors import NotFound, UsageError, quoted
 from tape.core.page import decode_cursor, encode_cursor
 from tape.core.value import Value
+from tape.operations.rules import Name as OptionalName, RequiredName as Name
 from tape.operations.value_history import history
 from tape.operations.values import DeleteValue, GetValue, ListValues, WriteValue
 from tape.server.http.request import Request
@@ -21,7 +22,6 @@ from tape.server.routes.ledger_schemas import KnownValue, KnownValues, NewValue,
 from tape.server.routes.ledgers import ledgers_of
 from tape.server.routes.parameters import CURSOR, IDEMPOTENCY_KEY, LIMIT, MAX_LIMIT, TRACEPARENT, limit_of
 from tape.server.routes.schemas import parse_body
-from tape.wire.operation_json import Name as OptionalName, RequiredName as Name
 
 DEFAULT_LIMIT: Final = 100
 _TAG: Final = re.compile(r'"?([0-9]{1,18})"?')

@@ -8,9 +8,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tape.core.matched import ReactionRecord
 from tape.core.reaction import BOUNDS, TIMEOUT_MS
 from tape.core.task import Task
+from tape.operations.rules import PRINTABLE, Name
 from tape.server.routes.parameters import Limit
 from tape.server.routes.schemas import Cel, Count, Id, PositiveInt, SubjectPattern
-from tape.wire.operation_json import PRINTABLE, Name
 
 Status = Literal["pending", "claimed", "done", "dlq"]
 Payload = Literal["whole", "none"]
