@@ -210,6 +210,7 @@ def test_capabilities_name_what_a_client_may_ask_for(lasting: httpx.Client) -> N
     assert all(answer["features"][name] for name in ("session_events", "slow_client_warning", "typed_event_schema"))
     assert answer["limits"]["max_max_queued"] == 2048
     assert "response_json" in answer["operations"]["effect.complete"]
+    assert "lease_ms" in answer["operations"]["timer.claim"]  # as the body of the request has it
 
 
 @pytest.mark.parametrize("path", ["/health", "/ready"])

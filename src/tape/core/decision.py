@@ -7,8 +7,8 @@ from tape.core.text import check_body, check_count, check_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """The decision at one index of a run; the first one recorded stays."""
+class DecisionSpec:
+    """What is recorded of a decision at one index of a run."""
 
     run_id: RunId
     decision_index: int
@@ -17,7 +17,6 @@ class Decision:
     response_json: str = ""
     rationale: str = ""
     policy_version: str = ""
-    ts_ms: int = 0
 
     def __post_init__(self) -> None:
         check_count("decision_index", self.decision_index)
@@ -25,3 +24,10 @@ class Decision:
             check_name(name, getattr(self, name), may_be_empty=True)
         for name in ("request_json", "response_json", "rationale"):
             check_body(name, getattr(self, name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision(DecisionSpec):
+    """The decision at one index of a run, and when it was recorded; the first one stays."""
+
+    ts_ms: int = 0

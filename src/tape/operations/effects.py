@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from tape.core.claim import WORK_LEASE
-from tape.core.decision import Decision
+from tape.core.decision import Decision, DecisionSpec
 from tape.core.effect import Effect, EffectClaim, EffectSpec, EffectStatus, Observation
 from tape.operations.operation import Access, Operation, OperationRequest, PageRequest, Repeat, Scope, Shape
 
@@ -14,7 +14,7 @@ LIMIT: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordDecision(OperationRequest[Decision], Decision):
+class RecordDecision(OperationRequest[Decision], DecisionSpec):
     """Records the decision at an index of a run; the first answer stays, and another question is refused."""
 
     fence: int | None = None
@@ -162,7 +162,7 @@ OPERATIONS: Final = (
     Operation("effect.list", ListEffects, Access.READ, Scope.RUN, Repeat.SAFE, Shape.PAGE),
     Operation("effect.pending", ListPendingEffects, Access.READ, Scope.NODE, Repeat.SAFE),
     Operation("effect.to-dispatch", ListEffectsToDispatch, Access.READ, Scope.NODE, Repeat.SAFE),
-    Operation("effect.claim", ClaimEffectDispatch, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("effect.claim", ClaimEffectDispatch, Access.WRITE, Scope.RUN, Repeat.AGAIN),
     Operation("effect.attempt", RecordDispatchAttempt, Access.WRITE, Scope.RUN, Repeat.SAME),
     Operation("effect.observe", RecordExternalObservation, Access.WRITE, Scope.RUN, Repeat.SAME),
     Operation("effect.retry", RetryEffect, Access.WRITE, Scope.RUN, Repeat.SAME),

@@ -147,7 +147,6 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "token_cap": "The most tokens that the run may use.",
         "tokens": "Tokens.",
         "tool": "The tool that is called.",
-        "ts_ms": "When it was decided, in milliseconds since 1970.",
         "usd": "Dollars.",
         "usd_cap": "The most dollars that the run may spend.",
         "user": "The user.",

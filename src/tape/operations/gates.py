@@ -140,6 +140,6 @@ OPERATIONS: Final = (
     Operation("timer.get", GetTimer, Access.READ, Scope.RUN, Repeat.SAFE),
     Operation("timer.list", ListTimers, Access.READ, Scope.NODE, Repeat.SAFE, Shape.PAGE),
     Operation("timer.due", ListDueTimers, Access.WRITE, Scope.NODE, Repeat.AGAIN),
-    Operation("timer.claim", ClaimTimer, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("timer.claim", ClaimTimer, Access.WRITE, Scope.RUN, Repeat.AGAIN),
     Operation("timer.fire", FireTimer, Access.WRITE, Scope.RUN, Repeat.SAME),
 )

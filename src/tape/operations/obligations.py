@@ -103,7 +103,7 @@ OPERATIONS: Final = (
     Operation("obligation.get", GetObligation, Access.READ, Scope.RUN, Repeat.SAFE),
     Operation("obligation.list", ListObligations, Access.READ, Scope.RUN, Repeat.SAFE, Shape.PAGE),
     Operation("obligation.due", ListUnresolvedObligations, Access.READ, Scope.NODE, Repeat.SAFE),
-    Operation("obligation.claim", ClaimObligation, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("obligation.claim", ClaimObligation, Access.WRITE, Scope.RUN, Repeat.AGAIN),
     Operation("obligation.attempt", RecordObligationAttempt, Access.WRITE, Scope.RUN, Repeat.SAME),
     Operation("obligation.resolve", ResolveObligation, Access.WRITE, Scope.RUN, Repeat.SAME),
     Operation("obligation.retry", RetryObligation, Access.WRITE, Scope.RUN, Repeat.SAME),

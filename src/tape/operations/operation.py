@@ -84,8 +84,8 @@ class Scope(StrEnum):
 class Repeat(StrEnum):
     """What a repetition of the same request does.
 
-    SAFE: nothing is changed. SAME: the first request decides, and a repetition gets its result. KEYED: with a key, as
-    SAME; without one it is done again. AGAIN: it is done again.
+    SAFE: nothing is changed. SAME: it changes nothing more, and returns what is there, as the first one did; a deletion
+    returns that there was nothing. KEYED: with a key, as SAME; without one it is done again. AGAIN: it is done again.
     """
 
     SAFE = "safe"

@@ -89,7 +89,7 @@ class CompactRun(OperationRequest[Compaction]):
 
 OPERATIONS: Final = (
     Operation("run.begin", BeginRun, Access.WRITE, Scope.RUN, Repeat.SAME),
-    Operation("run.take", TakeRun, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("run.take", TakeRun, Access.WRITE, Scope.RUN, Repeat.AGAIN),
     Operation("run.renew", RenewRun, Access.WRITE, Scope.RUN, Repeat.AGAIN),
     Operation("run.end", EndRun, Access.WRITE, Scope.RUN, Repeat.SAME),
     Operation("run.get", GetRun, Access.READ, Scope.RUN, Repeat.SAFE),

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from tape.core.caller import Caller
-from tape.core.decision import Decision
+from tape.core.decision import Decision, DecisionSpec
 from tape.core.event import check_run_id
 from tape.core.page import Page
 from tape.core.ports import CellSnapshot
@@ -59,7 +59,7 @@ class Decisions:
         self._store = store
 
     async def record(self, request: RecordDecision, caller: Caller) -> Decision:
-        decision = Decision(**{each.name: getattr(request, each.name) for each in fields(Decision)})
+        decision = Decision(**{each.name: getattr(request, each.name) for each in fields(DecisionSpec)})
         key = key_of(check_run_id(decision.run_id), decision.decision_index)
         ids = RUNS.at(decision.run_id), DECISIONS.at(key)
         return await self._store.change(ids, partial(record, decision=decision, fence=request.fence), caller)

@@ -9,7 +9,6 @@ from tape.core.errors import TapeError
 from tape.core.ids import GlobalSeq
 from tape.core.server_unavailable import ServerUnavailable
 from tape.operations.catalogue import OPERATIONS
-from tape.operations.surfaces import flat_fields
 from tape.server.http.body import MAX_BODY
 from tape.server.http.request import Request
 from tape.server.http.response import Response
@@ -17,6 +16,7 @@ from tape.server.http.route import ResponseSpec, Route, respond_with
 from tape.server.node import Node
 from tape.server.routes.schemas import Capabilities, Health, Readiness
 from tape.server.version import server_version
+from tape.wire.operation_json import request_type
 
 READY_S: Final = 2.0
 FEATURES: Final = (
@@ -48,7 +48,7 @@ async def capabilities(request: Request, node: Node) -> Response:
     return Response.json(
         Capabilities(
             features=dict.fromkeys(FEATURES, True), limits=LIMITS, epoch=node.journal.epoch, version=server_version(),
-            operations={each.name: [field.name for field in flat_fields(each.request)] for each in OPERATIONS},
+            operations={each.name: list(request_type(each).__struct_fields__) for each in OPERATIONS},
         )
     )  # fmt: skip
 
