@@ -16,7 +16,7 @@ from tape.core.run_state import Invocation
 from tape.operations.catalogue import OPERATIONS
 from tape.operations.operation import Operation
 from tape.operations.surfaces import ALL_RUNS, key_fields, surfaces_of
-from tape.wire.operation_json import read_text, request_of, result_type, write_result
+from tape.wire.operation_json import is_list, read_text, request_of, result_type, write_result
 
 Fields = Mapping[str, Any]
 CHANCE: Final = ("epoch", "event_id", "crc", "child_run_id", "cursor", "last_global_seq", "lag")
@@ -367,9 +367,9 @@ def _printed(operation: Operation, fields: Fields, url: str, capsys: pytest.Capt
         return None
     assert code == 0, f"{operation.name}: {printed.err}"
     lines = [json.loads(line) for line in printed.out.splitlines()]
-    if (own is None or len(lines) != 1) and "next_cursor" in result_type(operation).__struct_fields__:
-        (rows, _) = result_type(operation).__struct_fields__
-        return {rows: lines, "next_cursor": ""}
+    if (own is None or len(lines) != 1) and is_list(operation.result):
+        rows, *cursor = result_type(operation).__struct_fields__
+        return {rows: lines, **dict.fromkeys(cursor, "")}
     (line,) = lines
     return line
 

@@ -20,7 +20,7 @@ from tape.operations.catalogue import OPERATIONS
 from tape.operations.fields import meaning_of
 from tape.operations.operation import Operation
 from tape.operations.surfaces import key_fields, may_be_all_runs, surfaces_of
-from tape.wire.operation_json import example_of, read_text, request_of, request_type, write_result
+from tape.wire.operation_json import example_of, is_list, read_text, request_of, request_type, write_result
 
 if TYPE_CHECKING:
     from tape.operations.operation import OperationRequest
@@ -122,7 +122,7 @@ def _is_object(kind: Any) -> bool:
 
 
 def _write(choices: Choices, operation: Operation, found: dict[str, Any]) -> None:
-    rows = next((value for name, value in found.items() if isinstance(value, list) and "next_cursor" in found), None)
+    rows = next(iter(found.values())) if is_list(operation.result) else None
     if rows is None and choices.is_json:
         output.write_json(found)
     elif rows is None:

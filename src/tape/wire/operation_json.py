@@ -86,9 +86,10 @@ def write_result(operation: Operation, result: Any) -> Json | None:
     kind = operation.result
     if result is None:
         return None
-    if _is_list(kind):
-        page = result if isinstance(result, Page) else Page(result)
-        return {_rows(operation): [plain(each) for each in page.rows], "next_cursor": page.next_cursor}
+    if isinstance(result, Page):
+        return {_rows(operation): [plain(each) for each in result.rows], "next_cursor": result.next_cursor}
+    if is_list(kind):
+        return {_rows(operation): [plain(each) for each in result]}
     if kind is bool:
         return {"found": result}
     written = plain(result)
@@ -100,9 +101,10 @@ def result_type(operation: Operation) -> type[Struct]:
     """The shape of what `write_result` returns."""
     kind: Any = without_none(operation.result)
     name = f"{operation.request.__name__}Result"
-    if _is_list(kind):
+    if is_list(kind):
         (row,) = get_args(kind)
-        return _struct(name, operation.summary, [(_rows(operation), list[_output(row)]), ("next_cursor", str)])  # type: ignore[misc]
+        cursor = [("next_cursor", str)] if get_origin(kind) is Page else []
+        return _struct(name, operation.summary, [(_rows(operation), list[_output(row)]), *cursor])  # type: ignore[misc]
     if kind is bool:
         return _struct(name, operation.summary, [("found", bool)])
     if _is_record(kind):
@@ -144,7 +146,8 @@ def _rows(operation: Operation) -> str:
     return PLURALS.get(operation.noun, f"{operation.noun}s")
 
 
-def _is_list(kind: Any) -> bool:
+def is_list(kind: Any) -> bool:
+    """Whether a result of this type is written as rows."""
     return get_origin(kind) in (Page, Sequence, list)
 
 

@@ -37,7 +37,7 @@ from tape.runs.timers import Timers
 from tape.runs.values import Values
 from tape.sdk.nouns.node import AsyncNode
 from tape.server.routes.table import ROUTES
-from tape.wire.operation_json import example_of, read_text, request_of, request_type
+from tape.wire.operation_json import example_of, read_text, request_of, request_type, result_type
 from tape.wire.procedure import METHODS
 from tape.wire.procedures import BY_OPERATION
 from tools.docs.reference import commands
@@ -80,6 +80,7 @@ def test_a_list_in_pages_takes_a_cursor_and_returns_the_next(operation: Operatio
         return
 
     assert is_page == (operation.shape is Shape.PAGE) == (get_origin(operation.result) is Page)
+    assert is_page == ("next_cursor" in result_type(operation).__struct_fields__)  # work that is due has no next page
 
 
 @by_name
@@ -133,5 +134,6 @@ def test_an_operation_is_on_every_surface_or_there_is_a_reason(operation: Operat
 
     assert found.http is None or tuple(found.http) in routes
     assert found.grpc is None or found.grpc in METHODS
+    assert found.grpc is None or found.grpc == BY_OPERATION[operation.request].name
     assert found.sdk is None or callable(attrgetter(found.sdk)(NODE))
     assert found.cli is None or tuple(found.cli.split()) in COMMANDS
