@@ -172,7 +172,7 @@ EXAMPLES: Final[Mapping[str, str | int | dict[str, str]]] = MappingProxyType(
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
         "run_id": rules.RUN_ID, "OpenRun.run_id": rules.OPTIONAL_RUN_ID, "SendSignal.run_id": rules.OPTIONAL_RUN_ID,
-        "other": rules.RUN_ID, "parent": rules.RUN_ID, "prefix": rules.RUN_ID,
+        "other": rules.RUN_ID, "parent": rules.ID, "prefix": rules.ID,
         "owner": rules.OWNER, "RunSpec.owner": rules.OPTIONAL_OWNER,
         "reaction_id": rules.REACTION_ID, "ListTasks.reaction_id": rules.OPTIONAL_REACTION_ID,
         "ReplayTasks.reaction_id": rules.OPTIONAL_REACTION_ID,

@@ -12,7 +12,7 @@ from tape.core.app import check_app
 from tape.core.claim import LONGEST, SHORTEST, check_lease, check_owner
 from tape.core.errors import UsageError, quoted
 from tape.core.event import check_run_id
-from tape.core.ids import ID_GRAMMAR
+from tape.core.ids import ID_GRAMMAR, ID_IN_WORDS, is_id
 from tape.core.page import MAX_CURSOR
 from tape.core.reaction import check_reaction_id
 from tape.core.registration import check_reason
@@ -57,8 +57,8 @@ def whole(least: int = 0, most: int = LARGEST) -> Rule:
 
     def check(what: str, value: Any) -> None:
         if type(value) is not int or not least <= value <= most:
-            bounds = f"from {least} on" if most == LARGEST else f"from {least} to {most:,}"
-            raise UsageError(f"{what} is a whole number {bounds}, not {quoted(value)}")
+            bounds = f"a whole number from {least} on" if most == LARGEST else f"{least} to {most:,}"
+            raise UsageError(f"{what} is {bounds}, not {quoted(value)}")
 
     return Rule(Annotated[int, Meta(ge=least, le=most)], check)
 
@@ -117,6 +117,11 @@ def _check_names(what: str, value: Any) -> None:
         check_name(f"one of {what}", each, may_be_empty=True)
 
 
+def _check_id(what: str, value: Any) -> None:
+    if not isinstance(value, str) or not is_id(value):
+        raise UsageError(f"{what} must be {ID_IN_WORDS}, not {quoted(value)}")
+
+
 def _check_label(what: str, value: Any) -> None:
     if not (isinstance(value, str) and len(value) <= MAX_LENGTH and value.isprintable()):
         raise UsageError(f"{what} is printable text of at most {MAX_LENGTH} characters, not {quoted(value)}")
@@ -129,6 +134,7 @@ NAMES: Final = Rule(list[Name], _check_names)
 LABEL: Final = Rule(Label, _check_label)
 BODY: Final = Rule(Body, check_body)
 OBJECT: Final = Rule(JsonObject, check_body)
+ID: Final = Rule(Id, _check_id)
 RUN_ID: Final = Rule(Id, lambda what, value: check_run_id(value))
 OPTIONAL_RUN_ID: Final = Rule(OptionalId, lambda what, value: value == "" or check_run_id(value))
 OWNER: Final = Rule(Id, lambda what, value: check_owner(value))
