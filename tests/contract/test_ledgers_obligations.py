@@ -57,6 +57,17 @@ async def test_what_was_done_is_undone_newest_first(node: AsyncNode, journal: Jo
     assert written == ["registered"] * 3 + ["committed", "compensated"] * 3
 
 
+async def test_effects_and_kinds_whose_names_hold_blanks_share_no_obligation(node: AsyncNode) -> None:
+    run = await begin_run(node)
+    for key, kind in (("a b", "c"), ("a", "b c")):
+        effect = await node.effects.begin(run.run_id, "wire", key=key, compensation=Compensation(kind=kind))
+        await node.effects.complete(run.run_id, effect.idempotency_key)
+
+    owed = await node.obligations.listed(run.run_id)
+
+    assert [(each.effect_key, each.kind) for each in owed] == [("a", "b c"), ("a b", "c")]
+
+
 @pytest.mark.parametrize("status", [RunStatus.TERMINAL, None])
 async def test_a_healthy_run_is_left_alone(node: AsyncNode, status: RunStatus | None) -> None:
     run = await begin_run(node)

@@ -15,7 +15,7 @@ from tape.core.obligation import Obligation, ObligationClaim, ObligationStatus
 from tape.core.ports import CellSnapshot
 from tape.core.run_state import RunState
 from tape.core.sequence import CellChange, CellId
-from tape.runs.ledger import Ledger, LedgerEvent, Transition, check_repeat, descending, part
+from tape.runs.ledger import Ledger, LedgerEvent, Transition, check_repeat, descending, parts
 from tape.runs.lifecycle import DEBTS, Debt, closable, find
 
 
@@ -36,7 +36,7 @@ class NewObligation(NamedTuple):
 
 
 def key_of(run_id: str, effect_key: str, kind: str) -> str:
-    return f"{run_id}/{part(f'{effect_key} {kind}')}"
+    return f"{run_id}/{parts(effect_key, kind)}"
 
 
 def ids_of(run_id: str, effect_key: str, kind: str) -> tuple[CellId, ...]:
