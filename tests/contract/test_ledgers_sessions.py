@@ -32,6 +32,17 @@ async def test_an_event_that_comes_twice_counts_once(backend: Backend) -> None:
         assert sorted(event.id for event in session.events) == ["e0", "e1", "e2"] and session.event_count == 3
 
 
+async def test_sessions_whose_names_hold_slashes_share_nothing(node: AsyncNode) -> None:
+    names = [("app1", "b/c", "d"), ("app1", "b", "c/d"), ("app1/b", "c", "d")]
+    for name in names:
+        await node.sessions.create(*name)
+        await node.sessions.append(*name, "/".join(name), event_id=f"of {name}")
+
+    found = [await node.sessions.find(*name) for name in names]
+
+    assert [[event.id for event in session.events] for session in found] == [[f"of {name}"] for name in names]
+
+
 async def test_only_the_newest_events_are_given_if_that_is_enough(node: AsyncNode) -> None:
     await node.sessions.create("chat", "ann", "s1")
     for number in range(5):

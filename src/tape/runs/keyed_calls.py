@@ -1,7 +1,6 @@
 """Calls with an idempotency key: a repeated call gets the answer of the first one."""
 
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import Final, TypeVar
 
 from tape.core import codec
@@ -9,7 +8,7 @@ from tape.core.errors import KeyConflict
 from tape.core.ports import CellSnapshot
 from tape.core.sequence import CellId
 from tape.core.text import check_name
-from tape.runs.ledger import Ledger, Transition, part
+from tape.runs.ledger import Ledger, Transition, part, request_digest
 
 T = TypeVar("T")
 
@@ -37,7 +36,7 @@ class KeyedCall:
     def of(cls, key: str | None, *arguments: object) -> "KeyedCall":
         if key is not None:
             check_name("a key", key)
-        return cls(key=key, digest=sha256(codec.encode_state(arguments).encode()).hexdigest())
+        return cls(key=key, digest=request_digest(*arguments))
 
     @property
     def ids(self) -> tuple[CellId, ...]:

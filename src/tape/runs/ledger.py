@@ -138,9 +138,14 @@ def descending(number: int) -> str:
     return ascending(LAST_NUMBER - number)
 
 
-def digest(*texts: str) -> str:
-    """A hash of texts, for the name of a system run."""
-    return sha256("/".join(texts).encode()).hexdigest()[:32]
+def digest(*names: str) -> str:
+    """A hash of names, for the id of a system run; names that differ give another one, whatever they hold."""
+    return sha256("/".join(map(subjects.escape, names)).encode()).hexdigest()[:32]
+
+
+def request_digest(*arguments: object) -> str:
+    """A hash of what a request says, to compare a repetition with the first one."""
+    return sha256(codec.encode_state(arguments).encode()).hexdigest()
 
 
 def work_filter(app: str, kinds: Collection[str]) -> WorkFilter:

@@ -18,7 +18,7 @@ from tape.core.ports import CellSnapshot
 from tape.core.sequence import CellId
 from tape.core.session import Session, SessionEvent, SessionId
 from tape.operations.values import AppendEvent, CreateSession, DeleteSession, GetSession, ListSessions
-from tape.runs.ledger import Ledger, LedgerEvent, Transition, check_repeat, descending, digest, parts
+from tape.runs.ledger import Ledger, LedgerEvent, Transition, check_repeat, descending, digest, parts, request_digest
 from tape.runs.ledger_store import LedgerStore
 
 
@@ -56,7 +56,7 @@ def append(snapshot: CellSnapshot, of: SessionId, event: SessionEvent, delta_jso
     """Appends an event and merges its change of state; an event appended before changes nothing."""
     session = existing(snapshot, of)
     seen = _seen_key(session, event.id)
-    request = digest(codec.encode_state(event), delta_json)
+    request = request_digest(event, delta_json)
     if (known := SEEN_EVENTS.find(snapshot, seen)) is not None:
         check_repeat(f"event {event.id!r} of session {of.session!r}", known.digest or request, request)
         return Transition(result=session)
