@@ -130,6 +130,7 @@ class ValueWatch:
     def __init__(self, stream: Stream, seen: int, first: Value | None = None) -> None:
         self._stream = stream
         self._seen = seen
+        self.began_at = seen  # 0 where there was no value yet
         self._first = first if first is not None and first.version else None
 
     def __aiter__(self) -> Self:

@@ -1,5 +1,6 @@
 """What a server refused, as the error that it was on the other side."""
 
+import re
 from typing import Any, Final
 
 import grpc
@@ -14,6 +15,8 @@ from tape.sdk.problems import raised
 DETAILS: Final = "grpc-status-details-bin"
 NEVER_SENT: Final = "failed to connect"
 TOO_LARGE: Final = "larger than max"
+RESET: Final = "RST_STREAM"
+_PAGE: Final = re.compile(r"http2 header with status: (\d{3})")
 
 
 def raised_from(error: Any) -> TapeError:
@@ -26,8 +29,13 @@ def raised_from(error: Any) -> TapeError:
 
 
 def is_gone(error: Any) -> bool:
-    """Whether the server or the way to it is gone for now."""
-    return error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+    """Whether the server or the way to it is gone for now: it said so, or a stream ended without a word from Tape."""
+    if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
+        return True
+    if _told(error) is not None:
+        return False
+    details = error.details() or ""
+    return RESET in details or isinstance(_of_transport(error.code(), details), Unavailable)
 
 
 def _told(error: Any) -> tuple[str, dict[str, Any]] | None:
@@ -46,6 +54,8 @@ def _whole(value: Any) -> Any:
 
 
 def _of_transport(status: Any, details: str) -> TapeError:
+    if (page := _PAGE.search(details)) is not None:
+        return _of_page(int(page[1]))
     codes = grpc.StatusCode
     match status:
         case codes.RESOURCE_EXHAUSTED:
@@ -59,5 +69,17 @@ def _of_transport(status: Any, details: str) -> TapeError:
         case codes.UNAVAILABLE | codes.CANCELLED:
             is_nothing = details.startswith(NEVER_SENT)
             return Unavailable("the server does not answer", "nothing" if is_nothing else "unknown")
+        case codes.INTERNAL | codes.UNKNOWN:
+            return Unavailable(f"the call was interrupted: {details}", "unknown")
         case _:
             return TapeError(details)
+
+
+def _of_page(status: int) -> TapeError:
+    """The error for an HTTP answer without a gRPC status, which only a proxy gives."""
+    answered = f"a proxy before the server answered HTTP {status}"
+    if status == 413:
+        return TooLarge(f"{answered}: the request is larger than it lets pass; send less at once, or raise its limit")
+    if status == 429 or status >= 500:
+        return Unavailable(answered, "unknown")
+    return UsageError(f"{answered}; see the address, and what the proxy asks for")

@@ -1,6 +1,6 @@
 """A watch of a value, behind a wire."""
 
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import grpc
 
@@ -10,6 +10,8 @@ from tape.sdk.remote.coming_back import ComingBack
 from tape.wire import tape_pb2 as pb
 from tape.wire.message_mapping import build
 from tape.wire.messages.known import CHANGE
+
+VERSION: Final = "tape-version"
 
 
 class Watch:
@@ -25,6 +27,8 @@ class Watch:
     async def open(self) -> None:
         request = build(pb.WatchValueRequest, **self._place, from_version=self._seen)
         self._call = await self._channel.stream("WatchValue", request, pb.ValueChange)
+        if dict(await self._call.initial_metadata()).get(VERSION) == "0":
+            self._seen = 0  # there is no value yet: all its versions are new, even those of an interruption
 
     def __aiter__(self) -> Self:
         return self

@@ -24,6 +24,7 @@ from tape.wire.messages.known import CHANGE
 
 MOST_IN_BATCH = 1_000
 HEAD = "head"
+VERSION = "tape-version"
 
 
 async def subscribe_run(hall: Hall, request: pb.SubscribeRunRequest, line: Line) -> None:
@@ -81,7 +82,7 @@ async def watch_value(hall: Hall, request: pb.WatchValueRequest, line: Line) -> 
     with hall.subscribers.join(None) as place:
         watch = await hall.ledgers.values.watch(request.namespace, request.key, from_version)
         async with aclosing(watch):
-            await line.send_initial_metadata(opening(hall.journal.epoch))
+            await line.send_initial_metadata((*opening(hall.journal.epoch), (VERSION, str(watch.began_at))))
             while True:
                 await line.write(CHANGE.message(await _next(watch, place)).SerializeToString())
 
