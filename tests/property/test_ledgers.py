@@ -138,12 +138,21 @@ class EffectMachine(RuleBasedStateMachine):
         with suppress(Conflict):  # what it contradicts stays, as the invariants below say
             self.ledgers.write(effects.complete(self.ledgers.snapshot, self.place, status))
 
-    @precondition(lambda self: self.effect.status is EffectStatus.UNKNOWN)
     @rule(resolution=st.sampled_from(Resolution))
     def observe(self, resolution: Resolution) -> None:
-        if resolution is Resolution.ABSENT:
+        before, shows_nothing = self.effect, resolution in (Resolution.ABSENT, Resolution.STUCK)
+        with suppress(Conflict):
+            self.ledgers.write(dispatch.observe(self.ledgers.snapshot, self.place, Observation(resolution=resolution)))
+        if resolution is Resolution.ABSENT and before.status is EffectStatus.UNKNOWN:
             self.excused += 1  # a check has shown that it was not done
-        self.ledgers.write(dispatch.observe(self.ledgers.snapshot, self.place, Observation(resolution=resolution)))
+        assert not before.claim.is_live(self.ledgers.now_ms) or not shows_nothing or self.effect == before
+
+    @rule(resolution=st.sampled_from(Resolution))
+    def observe_again(self, resolution: Resolution) -> None:
+        with suppress(Conflict):
+            self.observe(resolution)
+            again = dispatch.observe(self.ledgers.snapshot, self.place, Observation(resolution=resolution))
+            assert not again.cells and not again.events
 
     @rule(seconds=st.sampled_from([1, 59, 60]))
     def time_passes(self, seconds: int) -> None:

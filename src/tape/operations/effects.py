@@ -129,7 +129,11 @@ class RecordDispatchAttempt(OperationRequest[Effect]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordExternalObservation(OperationRequest[Effect], Observation):
-    """Records what a check outside has shown about an effect."""
+    """Records what a check outside has shown about an effect; a known outcome stays, and another is refused.
+
+    A duplicate is undone once, also if it is found after the outcome. That the effect is absent or stuck changes
+    nothing while a dispatcher has it.
+    """
 
     run_id: str
     idempotency_key: str

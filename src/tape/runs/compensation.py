@@ -18,6 +18,8 @@ from tape.core.sequence import CellChange, CellId
 from tape.runs.ledger import Ledger, LedgerEvent, Transition, check_repeat, descending, parts
 from tape.runs.lifecycle import DEBTS, Debt, closable, find
 
+DUPLICATE: Final = "#duplicate"  # no kind, because an escaped one holds no "#"
+
 
 def place_of(run_id: str, number: int) -> str:
     """Obligations of a run are listed newest first."""
@@ -35,12 +37,13 @@ class NewObligation(NamedTuple):
     events: tuple[LedgerEvent, ...] = ()
 
 
-def key_of(run_id: str, effect_key: str, kind: str) -> str:
-    return f"{run_id}/{parts(effect_key, kind)}"
+def key_of(run_id: str, effect_key: str, kind: str, at_once: bool = False) -> str:
+    """An effect has one obligation of each kind, and one more, of any kind, if it happened twice."""
+    return f"{run_id}/{parts(effect_key)}/{DUPLICATE if at_once else parts(kind)}"
 
 
-def ids_of(run_id: str, effect_key: str, kind: str) -> tuple[CellId, ...]:
-    return DEBTS.at(run_id), OBLIGATIONS.at(key_of(run_id, effect_key, kind))
+def id_of(run_id: str, effect_key: str, kind: str, at_once: bool = False) -> CellId:
+    return OBLIGATIONS.at(key_of(run_id, effect_key, kind, at_once))
 
 
 def new_obligation(
@@ -52,8 +55,8 @@ def new_obligation(
     external_ref: str = "",
     at_once: bool = False,
 ) -> NewObligation:
-    """An obligation of a run, one per effect and kind; it is due at once if the run has already failed."""
-    key = key_of(run.run_id, effect_key, compensation.kind)
+    """An obligation of a run; it is due if the run has already failed, and with `at_once` in any case."""
+    key = key_of(run.run_id, effect_key, compensation.kind, at_once)
     stored = OBLIGATIONS.find(snapshot, key)
     if stored is not None:
         return NewObligation(stored)
@@ -85,16 +88,26 @@ def register(
 ) -> Transition[Obligation]:
     """Registers an obligation without an effect's outcome."""
     run = find(snapshot, run_id)
-    if policy_of(run.labels).suppresses_effects:
-        raise UsageError(f"run {run_id!r} is a fork that does nothing outside, so there is nothing to undo")
+    check_acts(run)
     owed, debt = new_obligation(snapshot, run, effect_key, compensation), DEBTS.find(snapshot, run_id) or Debt()
-    names = ("payload_json", "compensator_ref", "max_attempts", "app")
-    stored, again = ([getattr(each, name) for name in names] for each in (owed.obligation, compensation))
-    check_repeat(f"obligation {compensation.kind!r} of effect {effect_key!r}", stored, again)
+    check_same(owed.obligation, compensation)
     closes = None if debt.is_unwinding else closable(run, debt)
     return Transition(
         result=owed.obligation, cells=owed.cells, events=owed.events, opens=not run.is_active, closes=closes
     )
+
+
+def check_acts(run: RunState) -> None:
+    """Refuses obligations of a fork that suppresses effects."""
+    if policy_of(run.labels).suppresses_effects:
+        raise UsageError(f"run {run.run_id!r} is a fork that does nothing outside, so there is nothing to undo")
+
+
+def check_same(stored: Obligation, again: Compensation) -> None:
+    """Refuses another compensation than the one that is registered."""
+    names = ("kind", "payload_json", "compensator_ref", "max_attempts", "app")
+    first, later = ([getattr(each, name) for name in names] for each in (stored, again))
+    check_repeat(f"obligation {stored.kind!r} of effect {stored.effect_key!r}", first, later)
 
 
 def first(snapshot: CellSnapshot, run_id: RunId) -> Obligation | None:
@@ -217,7 +230,7 @@ def _turn(owed: Sequence[Obligation]) -> tuple[str, str]:
 
 def _changed(snapshot: CellSnapshot, obligation: Obligation) -> CellChange:
     """A stuck obligation is listed by the time it got stuck; the others are found through their run's debt."""
-    key = key_of(obligation.run_id, obligation.effect_key, obligation.kind)
+    key = key_of(obligation.run_id, obligation.effect_key, obligation.kind, obligation.at_once)
     is_stuck = obligation.status is ObligationStatus.STUCK
     return OBLIGATIONS.change(snapshot, key, obligation, obligation.status, snapshot.now_ms if is_stuck else None)
 

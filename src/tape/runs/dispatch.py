@@ -33,7 +33,7 @@ from tape.operations.effects import (
     RecordExternalObservation,
     RetryEffect,
 )
-from tape.runs.compensation import new_obligation
+from tape.runs.compensation import check_acts, check_same, id_of as obligation_id, new_obligation
 from tape.runs.effects import (
     EFFECTS,
     IN_FLIGHT,
@@ -52,6 +52,8 @@ from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import find
 
 SILENT: Final = "the dispatcher fell silent"
+BODIES: Final = ("response_json", "error_json")
+TEXTS: Final = (*BODIES, "external_ref")
 
 
 def claim(
@@ -103,12 +105,15 @@ def mark_in_doubt(snapshot: CellSnapshot, effect_id: EffectId) -> Transition[Eff
 
 
 def observe(snapshot: CellSnapshot, effect_id: EffectId, seen: Observation) -> Transition[Effect]:
-    """Records what a check outside has shown about an effect without a known outcome."""
+    """Records what a check outside has shown about an effect; a known outcome stays, and another is refused.
+
+    A check that shows no outcome changes nothing while a dispatcher has the effect, who may be doing it.
+    """
     effect = found(snapshot, effect_id)
     status = _status_of(seen.resolution, effect)
     if effect.is_settled:
-        if seen.resolution is not Resolution.STUCK:  # a doubt contradicts no outcome
-            _check_seen(effect, status, seen)
+        return _observed_again(snapshot, effect, status, seen)
+    if _adds_nothing(effect, status, seen, snapshot.now_ms):
         return Transition(result=effect)
     shown = replace(
         effect,
@@ -118,18 +123,45 @@ def observe(snapshot: CellSnapshot, effect_id: EffectId, seen: Observation) -> T
         error_json=seen.error_json,
         next_dispatch_at_ms=snapshot.now_ms if status is EffectStatus.PENDING else effect.next_dispatch_at_ms,
     )
-    transition = settled(snapshot, shown, _event(shown, f"observed_{seen.resolution}"))
-    if seen.resolution is Resolution.DUPLICATE and seen.compensate_on_duplicate is not None:
-        return _with_duplicate(snapshot, transition, seen.compensate_on_duplicate)
-    return transition
+    return _with_duplicate(snapshot, settled(snapshot, shown, _event(shown, f"observed_{seen.resolution}")), seen)
+
+
+def _observed_again(
+    snapshot: CellSnapshot, effect: Effect, status: EffectStatus, seen: Observation
+) -> Transition[Effect]:
+    """An effect with a known outcome; that it happened twice may still be new, and how to undo that."""
+    if seen.resolution is Resolution.STUCK:  # a doubt contradicts no outcome
+        return Transition(result=effect)
+    _check_seen(effect, status, seen)
+    run = find(snapshot, effect.run_id)
+    return _with_duplicate(snapshot, Transition(result=effect, opens=not run.is_active), seen)
 
 
 def _check_seen(effect: Effect, status: EffectStatus, seen: Observation) -> None:
-    """Refuses what contradicts the known outcome; what was not seen contradicts nothing."""
-    pairs = ((getattr(effect, name), getattr(seen, name)) for name in ("response_json", "error_json", "external_ref"))
+    """Refuses what contradicts the known outcome; what was not seen contradicts nothing.
+
+    The reference of a duplicate that is to be undone is not that of the effect.
+    """
+    names = BODIES if _undone(seen) else TEXTS
+    pairs = ((getattr(effect, name), getattr(seen, name)) for name in names)
     known = [(stored, again) for stored, again in pairs if stored and again]
     first, later = (effect.status, *(one for one, _ in known)), (status, *(other for _, other in known))
     check_repeat(f"the outcome of effect {effect.idempotency_key!r}", first, later)
+
+
+def _adds_nothing(effect: Effect, status: EffectStatus, seen: Observation, now_ms: int) -> bool:
+    """Whether a check that shows no outcome leaves the effect as it is."""
+    if seen.resolution not in (Resolution.ABSENT, Resolution.STUCK):
+        return False
+    if effect.claim.is_live(now_ms):
+        return True
+    is_same = all(getattr(seen, name) in ("", getattr(effect, name)) for name in TEXTS)
+    return effect.status is status and (is_same or status is EffectStatus.PENDING)
+
+
+def _undone(seen: Observation) -> Compensation | None:
+    """How to undo what happened twice, if it did."""
+    return seen.compensate_on_duplicate if seen.resolution is Resolution.DUPLICATE else None
 
 
 def retry(snapshot: CellSnapshot, effect_id: EffectId) -> Transition[Effect]:
@@ -177,9 +209,10 @@ class Dispatch:
 
     async def observe(self, request: RecordExternalObservation, caller: Caller) -> Effect:
         effect_id = check_run_id(request.run_id), check_name("idempotency_key", request.idempotency_key)
-        kinds = [request.compensate_on_duplicate.kind] if request.compensate_on_duplicate else []
+        how = _undone(request)
+        more = [obligation_id(*effect_id, how.kind, at_once=True)] if how else []
         decide = partial(observe, effect_id=effect_id, seen=request)
-        return await change_effect(self._store, effect_id, decide, caller, *kinds)
+        return await change_effect(self._store, effect_id, decide, caller, *more)
 
     async def retry(self, request: RetryEffect, caller: Caller) -> Effect:
         decide = partial(retry, effect_id=id_of(request))
@@ -224,22 +257,23 @@ def _status_of(resolution: Resolution, effect: Effect) -> EffectStatus:
             return EffectStatus.UNKNOWN
 
 
-def _with_duplicate(snapshot: CellSnapshot, transition: Transition[Effect], how: Compensation) -> Transition[Effect]:
+def _with_duplicate(snapshot: CellSnapshot, transition: Transition[Effect], seen: Observation) -> Transition[Effect]:
     """An effect that happened twice is undone once, whether or not the run fails."""
-    effect = transition.result
-    how = replace(how, app=how.app or effect.app)
+    effect, how = transition.result, _undone(seen)
+    if how is None:
+        return transition
+    run, how = find(snapshot, effect.run_id), replace(how, app=how.app or effect.app)
+    reference = seen.external_ref or effect.external_ref
+    check_acts(run)
     after = snapshot._replace(cells={**snapshot.cells, **{change.id: change.cell for change in transition.cells}})
-    owed = new_obligation(
-        after,
-        find(snapshot, effect.run_id),
-        effect.idempotency_key,
-        how,
-        external_ref=effect.external_ref,
-        at_once=True,
-    )
+    owed = new_obligation(after, run, effect.idempotency_key, how, external_ref=reference, at_once=True)
+    check_same(owed.obligation, how)
+    check_repeat(f"the duplicate of effect {effect.idempotency_key!r}", owed.obligation.external_ref, reference)
+    if not owed.cells:
+        return transition
     earlier = tuple(change for change in transition.cells if change.id not in {each.id for each in owed.cells})
-    seen = {cell_id: cell.version for cell_id, cell in snapshot.cells.items()}
-    later = tuple(replace(change, seen=seen.get(change.id, 0)) for change in owed.cells)
+    versions = {cell_id: cell.version for cell_id, cell in snapshot.cells.items()}
+    later = tuple(replace(change, seen=versions.get(change.id, 0)) for change in owed.cells)
     return replace(transition, cells=(*earlier, *later), events=(*transition.events, *owed.events), closes=None)
 
 

@@ -15,7 +15,7 @@ from tape.core.ids import RunId
 from tape.core.page import Page
 from tape.core.ports import CellSnapshot
 from tape.core.run_state import RunState
-from tape.core.sequence import CellChange
+from tape.core.sequence import CellChange, CellId
 from tape.operations.effects import (
     BeginEffect,
     CompleteEffect,
@@ -24,7 +24,7 @@ from tape.operations.effects import (
     ListPendingEffects,
     ReconcileEffect,
 )
-from tape.runs.compensation import NewObligation, ids_of, new_obligation
+from tape.runs.compensation import NewObligation, id_of as obligation_id, new_obligation
 from tape.runs.ledger import IN_A_LIST, Ledger, LedgerEvent, Transition, ascending, check_repeat, part, parts
 from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import DEBTS, RUNS, Debt, active, changed as run_changed, closable, fenced, find
@@ -243,21 +243,20 @@ async def change_effect(
     effect_id: EffectId,
     decide: Callable[[CellSnapshot], Transition[T]],
     caller: Caller,
-    *kinds: str,
+    *more: CellId,
 ) -> T:
-    """Decides on an effect, its run, and its obligations, of these kinds too."""
-    return await store.change_from(partial(read_snapshot, store, effect_id, *kinds), decide, caller)
+    """Decides on an effect, its run, the obligation it may add, and more cells."""
+    return await store.change_from(partial(read_snapshot, store, effect_id, *more), decide, caller)
 
 
-async def read_snapshot(store: LedgerStore, effect_id: EffectId, *kinds: str) -> CellSnapshot:
-    """An effect, its run, and the obligations it may add."""
+async def read_snapshot(store: LedgerStore, effect_id: EffectId, *more: CellId) -> CellSnapshot:
+    """An effect, its run, the obligation it may add, and more cells."""
     run_id, key = effect_id
     snapshot = await store.cells.snapshot((RUNS.at(run_id), DEBTS.at(run_id), EFFECTS.at(key_of(*effect_id))))
     effect = EFFECTS.find(snapshot, key_of(*effect_id))
     if effect is not None and effect.compensation is not None:
-        kinds = (*kinds, effect.compensation.kind)
-    ids = [owed for kind in kinds for owed in ids_of(run_id, key, kind) if owed.ledger != DEBTS.name]
-    return snapshot._replace(cells={**snapshot.cells, **await store.cells.read(ids)}) if ids else snapshot
+        more = *more, obligation_id(run_id, key, effect.compensation.kind)
+    return snapshot._replace(cells={**snapshot.cells, **await store.cells.read(more)}) if more else snapshot
 
 
 def _same_business(snapshot: CellSnapshot, spec: EffectSpec) -> Effect | None:

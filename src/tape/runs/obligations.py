@@ -39,7 +39,7 @@ class Obligations:
 
     async def register(self, request: RegisterCompensation, caller: Caller) -> Obligation:
         run, effect_key = check_run_id(request.run_id), check_name("effect_key", request.effect_key)
-        ids = RUNS.at(run), *compensation.ids_of(run, effect_key, request.kind)
+        ids = RUNS.at(run), DEBTS.at(run), compensation.id_of(run, effect_key, request.kind)
         decide = partial(compensation.register, run_id=run, effect_key=effect_key, compensation=request)
         return await self._store.change(ids, decide, caller)
 
