@@ -82,7 +82,7 @@ def test_a_page_that_the_caller_has_is_not_sent_again(http: httpx.Client, run_id
     http.post("/runs", json={"run_id": run_id})
     append(http, run_id, {"payload": 1})
     first = http.get(f"/runs/{run_id}/events")
-    known = {"if-none-match": first.headers["etag"]}
+    known = {"if-none-match": f"W/{first.headers['etag']}"}  # as a proxy that compresses made it
 
     same, head = (http.request(method, f"/runs/{run_id}/events", headers=known) for method in ("GET", "HEAD"))
     append(http, run_id, {"payload": 2})

@@ -59,8 +59,10 @@ def test_each_write_is_a_version_and_a_deletion_leaves_a_tombstone(http: httpx.C
     [
         ({"if-match": '"2"'}, True),
         ({"if-match": "2"}, True),
+        ({"if-match": 'W/"2"'}, True),  # a proxy that compresses makes a tag weak
         ({"if-match": "*"}, True),
         ({"if-match": '"1"'}, False),
+        ({"if-match": 'W/"1"'}, False),
         ({"if-none-match": "*"}, False),
     ],
 )
@@ -85,6 +87,33 @@ def test_what_is_not_there_is_created_once_and_not_deleted(http: httpx.Client, a
 
     assert refused(never) == (404, "not_found") == refused(http.get(f"{at}.other"))
     assert first.status_code == 200 and refused(second) == (409, "version_conflict")
+
+
+@WITH_LEDGERS
+def test_a_write_over_any_version_needs_one(http: httpx.Client, at: str) -> None:
+    over_any = {"if-match": "*"}
+
+    never = http.put(at, json={"value": 1}, headers=over_any)
+    http.put(at, json={"value": 1})
+    written = http.put(at, json={"value": 2}, headers=over_any)
+    http.delete(at, headers=over_any)
+    deleted = http.put(at, json={"value": 3}, headers=over_any)
+
+    assert refused(never) == refused(deleted) == (409, "conflict")
+    assert written.json()["version"] == 2
+
+
+@WITH_LEDGERS
+@pytest.mark.parametrize("tag", ['"1"', 'W/"1"', '"7", W/"1"', "*"])
+def test_a_reader_that_has_the_version_gets_no_body(http: httpx.Client, at: str, tag: str) -> None:
+    http.put(at, json={"value": 1})
+
+    same = http.get(at, headers={"if-none-match": tag})
+    http.put(at, json={"value": 2})
+    newer = http.get(at, headers={"if-none-match": '"1"'})
+
+    assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", '"1"')
+    assert newer.json()["version"] == 2
 
 
 @WITH_LEDGERS

@@ -7,6 +7,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
 
+from tape.server.http.entity_tag import is_known
 from tape.server.http.errors import RouteNotFound
 from tape.server.http.request import Request
 from tape.server.http.response import Response
@@ -81,7 +82,7 @@ def _answer(request: Request, path: str) -> Response:
     if found is None:
         raise RouteNotFound
     headers = {**HEADERS, "etag": found.etag}
-    if found.etag in (request.header("if-none-match") or ""):
+    if is_known(request, found.etag):
         return Response(status=304, headers=headers)
     return Response(content_type=found.content_type, body=found.body, headers=headers)
 

@@ -13,12 +13,13 @@ from tape.core.event_page import EventPage
 from tape.core.ids import RunId
 from tape.operations.fields import LONGEST_WAIT, NO_WAIT
 from tape.operations.journal_runs import EVENTS, ListEvents
+from tape.server.http.entity_tag import is_known
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.http.whole_number import whole_number
 from tape.server.node import Node
-from tape.server.routes.parameters import LIMIT, RUN_ID, limit_of
+from tape.server.routes.parameters import KNOWN_TAG, LIMIT, RUN_ID, limit_of
 from tape.server.routes.schemas import Events
 from tape.server.sse.options import MAX_CURSOR, epoch_of
 from tape.wire.sse import entry_json
@@ -41,7 +42,7 @@ async def list_events(request: Request, node: Node) -> Response:
         ),
     )
     headers = _headers(page, f'"{page.epoch}.{page.head}.{int(page.closed)}"')
-    if _is_known(request, headers["etag"]):
+    if is_known(request, headers["etag"]):
         return Response(status=304, headers=headers)
     entries = [Raw(entry_json(entry)) for entry in page.entries]
     answer = {"entries": entries, "next": page.next, "head": page.head, "closed": page.closed}
@@ -59,7 +60,7 @@ async def event_body(request: Request, node: Node) -> Response:
         raise NotFound(f"run {run_id!r} has entries 1 to {page.head}, and no {seq}")
     (entry,) = page.entries
     headers = _headers(page, f'"{page.epoch}.{entry.global_seq}"')
-    if _is_known(request, headers["etag"]):
+    if is_known(request, headers["etag"]):
         return Response(status=304, headers=headers)
     body = (entry.payload_json or "").encode() if entry.payload_bytes is None else entry.payload_bytes
     safely = {"content-disposition": "attachment", "content-security-policy": "sandbox"}
@@ -80,12 +81,6 @@ def _headers(page: EventPage, tag: str) -> dict[str, str]:
     return {"etag": tag, "x-tape-epoch": str(page.epoch)}
 
 
-def _is_known(request: Request, tag: str) -> bool:
-    """Whether the caller has this answer already."""
-    known = request.header("if-none-match") or ""
-    return known.strip() == "*" or tag in [each.strip().removeprefix("W/") for each in known.split(",")]
-
-
 def _wait(text: str | None) -> timedelta:
     if text is None:
         return NO_WAIT
@@ -104,15 +99,12 @@ _EPOCH: Final = (
     Parameter(name="X-Tape-Epoch", location="header", schema=Place, description="The journal that `after` is from."),
     _query("epoch", Place, "The same for clients that send no headers."),
 )
-_KNOWN: Final = Parameter(
-    name="If-None-Match", location="header", schema=str, description="The ETag of an answer that the caller has."
-)
 _PAGE: Final = (
     _query("after", Place, "The last seq handled; 0, the default, is before the first."),
     LIMIT,
     _query("wait", Seconds, "Seconds to wait for an entry or for the run's end."),
     *_EPOCH,
-    _KNOWN,
+    KNOWN_TAG,
 )
 _SEQ: Final = Parameter(name="seq", location="path", schema=Place, description="The entry's seq in its run.")
 
@@ -125,7 +117,7 @@ ROUTES: Final = (
     Route(
         method="GET", path="/runs/{run_id}/events/{seq}", name="eventBody",
         summary="The body of an entry, with its content type", handler=respond_with(event_body),
-        parameters=(RUN_ID, _SEQ, _KNOWN),
+        parameters=(RUN_ID, _SEQ, KNOWN_TAG),
         response=ResponseSpec(schema=Any, alternative=("application/octet-stream", bytes)),
         problems=(400, 404, 410, 503),
     ),

@@ -31,6 +31,9 @@ IDEMPOTENCY_KEY: Final = Parameter(
     schema=RequiredName,
     description="A repeated request with the same key gets the first answer.",
 )
+KNOWN_TAG: Final = Parameter(
+    name="If-None-Match", location="header", schema=str, description="The ETag of an answer that the caller has."
+)
 
 
 def limit_of(request: Request, default: int, maximum: int = MAX_LIMIT) -> int:

@@ -1,18 +1,16 @@
 """`/values`: shared values by namespace and key; each write makes a version."""
 
-import re
-from typing import Annotated, Any, Final, Literal
-
-from msgspec import Meta
+from typing import Any, Final, Literal
 
 from tape.core import codec
 from tape.core.caller import Caller
-from tape.core.errors import NotFound, UsageError, quoted
+from tape.core.errors import Conflict, NotFound, UsageError, quoted
 from tape.core.page import decode_cursor, encode_cursor
 from tape.core.value import Value
 from tape.operations.rules import Name as OptionalName, RequiredName as Name
 from tape.operations.value_history import history
 from tape.operations.values import DeleteValue, GetValue, ListValues, WriteValue
+from tape.server.http.entity_tag import ANY, VersionTag, is_known, version_of
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
@@ -20,11 +18,10 @@ from tape.server.node import Node
 from tape.server.routes.bounded import fit
 from tape.server.routes.ledger_schemas import KnownValue, KnownValues, NewValue, ValueVersion, ValueVersions
 from tape.server.routes.ledgers import ledgers_of
-from tape.server.routes.parameters import CURSOR, IDEMPOTENCY_KEY, LIMIT, MAX_LIMIT, TRACEPARENT, limit_of
+from tape.server.routes.parameters import CURSOR, IDEMPOTENCY_KEY, KNOWN_TAG, LIMIT, MAX_LIMIT, TRACEPARENT, limit_of
 from tape.server.routes.schemas import parse_body
 
 DEFAULT_LIMIT: Final = 100
-_TAG: Final = re.compile(r'"?([0-9]{1,18})"?')
 
 
 async def get_value(request: Request, node: Node) -> Response:
@@ -32,12 +29,14 @@ async def get_value(request: Request, node: Node) -> Response:
     found = await ledgers_of(node).call(GetValue(**_names(request)))
     if found.deleted:
         raise _missing(found)
-    return _answer(found)
+    tag = _tag(found)
+    return Response(status=304, headers={"etag": tag}) if is_known(request, tag) else _answer(found)
 
 
 async def put_value(request: Request, node: Node) -> Response:
     """Writes the next version; with `If-Match` only over the version that the caller has read."""
     new: NewValue = parse_body(await request.json(), NewValue)
+    await _check_any(request, node)
     writer = new.writer or request.header("x-client-id") or ""
     write = WriteValue(
         **_names(request), value_json=codec.encode(new.value), if_version=_expected_version(request), writer=writer,
@@ -90,20 +89,33 @@ def _expected_version(request: Request) -> int | None:
     match, none = request.header("if-match"), request.header("if-none-match")
     if match is not None and none is not None:
         raise UsageError("If-Match and If-None-Match exclude each other")
-    if none is not None and none.strip() != "*":
+    if none is not None and none.strip() != ANY:
         raise UsageError(f"If-None-Match is *, which says that there is no value, not {quoted(none)}")
     if none is not None:
         return 0
-    if match is None or match.strip() == "*":
+    if match is None or match.strip() == ANY:
         return None
-    tag = _TAG.fullmatch(match.strip())
-    if tag is None:
+    version = version_of(match)
+    if version is None:
         raise UsageError(f"If-Match is a version as ETag had it, not {quoted(match)}")
-    return int(tag[1])
+    return version
+
+
+async def _check_any(request: Request, node: Node) -> None:
+    """`If-Match: *` writes over any version, but there must be one."""
+    if (request.header("if-match") or "").strip() != ANY:
+        return
+    found = await ledgers_of(node).call(GetValue(**_names(request)))
+    if found.deleted:
+        raise Conflict(f"If-Match: * writes over a value, and {_missing(found)}")
 
 
 def _answer(value: Value) -> Response:
-    return Response.json(_known(value), etag=f'"{value.version}"')
+    return Response.json(_known(value), etag=_tag(value))
+
+
+def _tag(value: Value) -> str:
+    return f'"{value.version}"'
 
 
 def _known(value: Value) -> KnownValue:
@@ -130,8 +142,8 @@ _WRITE: Final = (
     Parameter(
         name="If-Match",
         location="header",
-        schema=Annotated[str, Meta(pattern='^([*]|"?[0-9]{1,18}"?)$')],
-        description="Write only over this version (its ETag).",
+        schema=VersionTag,
+        description="Write only over this version (its ETag); * is any version.",
     ),
     Parameter(
         name="If-None-Match", location="header", schema=Literal["*"], description="*: write only if there is no value."
@@ -149,7 +161,7 @@ ROUTES: Final = (
     ),
     Route(
         method="GET", path="/values/{namespace}/{key}", name="getValue", summary="Get a value; ETag is its version",
-        handler=respond_with(get_value), parameters=_VALUE, response=ResponseSpec(schema=KnownValue),
+        handler=respond_with(get_value), parameters=(*_VALUE, KNOWN_TAG), response=ResponseSpec(schema=KnownValue),
         problems=(400, 404, 503),
     ),
     Route(
