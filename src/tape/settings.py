@@ -74,6 +74,11 @@ class Settings:
     def lake_folder(self) -> Path:
         return self.lake or self.data / "lake"
 
+    @property
+    def is_default_store(self) -> bool:
+        """Whether the store is the one that nobody has named."""
+        return self.store == _default_store(self.data)
+
     @classmethod
     def read(cls, environment: Mapping[str, str], main: str | None = None) -> "Settings":
         """Reads an environment and the file that TAPE_CONFIG names; the environment wins. Unknown names are refused.
@@ -86,7 +91,7 @@ class Settings:
         data = local_folder(str(given.get("data") or ".tape"), "TAPE_DATA")
         return cls(
             data=data,
-            store=str(given.get("store") or f"sqlite:///{quote(str(data / 'tape.db'))}"),
+            store=str(given.get("store") or _default_store(data)),
             listen_url=str(given["listen_url"]) if given.get("listen_url") else None,
             unsafe_durability=_flag("unsafe_durability", given.get("unsafe_durability", "")),
             broker_backend=_backend(given.get("broker_backend") or BACKENDS[0]),
@@ -109,6 +114,10 @@ class Settings:
 def _refuse_old_names(environment: Mapping[str, str]) -> None:
     for old in sorted(environment.keys() & OLD_NAMES.keys()):
         raise UsageError(f"{old} is not read any more; use {OLD_NAMES[old]}")
+
+
+def _default_store(data: Path) -> str:
+    return f"sqlite:///{quote(str(data / 'tape.db'))}"
 
 
 def _backend(name: object) -> str:

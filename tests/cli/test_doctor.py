@@ -37,6 +37,9 @@ def checkup(**facts: object) -> dict[str, str]:
 
 
 def test_a_healthy_server_has_no_findings_to_fix(postgres_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["migrate", "--store", postgres_url]) == 0
+    capsys.readouterr()
+
     found = findings(postgres_url, capsys)
 
     wanted = {"postgres", "fsync", "synchronous_commit", "connections", "oldest transaction", "listening", "journal"}

@@ -42,6 +42,9 @@ CHANGING = (
     "run reap r1",
     "run fork r1 --at 0",
     "run sweep r1 --at 0 --vary food=1",
+    "run signal r1 gate",
+    "value delete n k",
+    "publish r1 1",
     "task replay --all",
     "reaction pause rule",
     "reaction resume rule",
@@ -80,9 +83,7 @@ OTHERS = {
     "publish",
     "reaction add",
     "run open",
-    "run signal",
     "serve",
-    "value delete",
     "value set",
     "work",
 }
@@ -111,6 +112,20 @@ def test_a_missing_file_is_an_error_and_stays_missing(
 
     assert code == 2 and "there is no" in error and "nope.db" in error and error.count("\n") == 1
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", OUTBOX)
+def test_a_file_without_an_outbox_is_an_error_and_stays_as_it_is(
+    command: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(sqlite3.connect("shop.db")) as shop:
+        shop.execute("CREATE TABLE orders (id INTEGER)")
+    before = Path("shop.db").read_bytes()
+
+    code, error = ended(command, "sqlite:///shop.db", capsys)
+
+    assert code == 4 and "there is no outbox" in error
+    assert [path.name for path in folder.iterdir()] == ["shop.db"] and Path("shop.db").read_bytes() == before
 
 
 @pytest.mark.parametrize("command", [*READING, *CHANGING, *DERIVED[::9]])
@@ -173,16 +188,56 @@ def test_a_journal_with_nothing_in_it_is_there(command: str, capsys: pytest.Capt
     assert ended(command, "sqlite:///tape.db", capsys) == (0, "")
 
 
-def test_a_doctor_creates_nothing_in_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(["doctor", "--store", "sqlite:///nope.db"])
+def test_a_named_store_that_is_missing_fails_a_doctor(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = run(["doctor", "--store", "sqlite:///nope.db"])
 
-    assert "does not exist yet" in capsys.readouterr().out and list(folder.iterdir()) == []
+    out = capsys.readouterr().out
+    assert code == 1 and "nope.db does not exist" in out and "tape migrate" in out
+    assert list(folder.iterdir()) == []
+
+
+def test_the_default_store_may_be_missing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = run(["doctor"])
+
+    assert code == 0 and "does not exist yet; the first write creates it" in capsys.readouterr().out
+    assert list(folder.iterdir()) == []
 
 
 def test_a_doctor_creates_nothing_in_a_database(postgres_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    run(["doctor", "--store", postgres_url])
+    code = run(["doctor", "--store", postgres_url])
 
-    assert "does not exist yet" in capsys.readouterr().out and anyio.run(tables, postgres_url) == []
+    assert code == 1 and "there is no journal" in capsys.readouterr().out and anyio.run(tables, postgres_url) == []
+
+
+@pytest.mark.parametrize("command", ["doctor", *READING[:2], *CHANGING[:1], *OUTBOX])
+def test_an_empty_file_stays_empty(command: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("empty.db").touch()
+
+    code, _ = ended(command, "sqlite:///empty.db", capsys)
+
+    assert code in (1, 2, 4)
+    assert [path.name for path in folder.iterdir()] == ["empty.db"] and Path("empty.db").stat().st_size == 0
+
+
+@pytest.mark.parametrize("command", ["doctor", *READING[:2], *CHANGING[:1], *OUTBOX, "publish r 1 --open", "migrate"])
+def test_a_folder_is_no_store(command: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("folder.db").mkdir()
+
+    code = run([*shlex.split(command), "--store", "sqlite:///folder.db"])
+
+    captured = capsys.readouterr()
+    assert code == (1 if command == "doctor" else 2)
+    assert "folder.db' is a folder, not a file" in captured.out + captured.err
+    assert [path.name for path in folder.iterdir()] == ["folder.db"]
+
+
+def test_a_doctor_leaves_nothing_beside_a_journal(folder: Path) -> None:
+    assert run(["migrate", "--store", "sqlite:///tape.db"]) == 0
+    before = {path.name for path in folder.iterdir()}
+
+    assert run(["doctor", "--store", "sqlite:///tape.db"]) == 0
+
+    assert {path.name for path in folder.iterdir()} == before
 
 
 def test_every_command_is_in_one_of_these_lists() -> None:

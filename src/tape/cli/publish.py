@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -15,6 +16,7 @@ from tape.cli import output
 from tape.cli.choices import Choices, run, shared
 
 if TYPE_CHECKING:
+    from tape.bus.journal import Journal
     from tape.core.codec import JsonValue
     from tape.core.event import Entry, Event
 
@@ -75,7 +77,7 @@ def publish(
 
 async def _publish(choices: Choices, requests: Iterable[Sequence[Event]], options: AppendOptions) -> None:
     positions = Positions(is_json=choices.is_json)
-    async with choices.open_journal() as journal:
+    async with _opened(choices, options) as journal:
         try:
             for events in requests:
                 entries = await journal.append(
@@ -84,6 +86,20 @@ async def _publish(choices: Choices, requests: Iterable[Sequence[Event]], option
                 positions.add(entries)
         finally:
             positions.end()
+
+
+@asynccontextmanager
+async def _opened(choices: Choices, options: AppendOptions) -> AsyncIterator[Journal]:
+    """The journal; without --open no event can be appended to a new one, so none is created."""
+    from tape.core.errors import MissingStore, UsageError
+
+    try:
+        async with choices.open_journal(must_exist=not options.opens) as journal:
+            yield journal
+    except MissingStore as missing:
+        raise UsageError(
+            f"there is no journal {missing.place}; see --store, or publish with --open to create it"
+        ) from missing
 
 
 class Positions:

@@ -90,6 +90,7 @@ def delete(
             use_node,
             choices,
             lambda node: node.values.delete(namespace, key, if_version=if_version, writer=writer, key=call_key),
+            must_exist=True,
         )
     )
     if deleted.version == 0:

@@ -80,14 +80,14 @@ class JsonLimit(UsageError):
 
 
 class MissingStore(UsageError):
-    """A store that is only read and does not exist; reading never creates one."""
+    """A store that does not exist, for what cannot succeed in a new one."""
 
     def __init__(self, place: str) -> None:
         super().__init__(place)
         self.place = place
 
     def __str__(self) -> str:
-        return f"there is no journal {self.place}, and reading does not create one; see --store, or run tape migrate"
+        return f"there is no journal {self.place}; see --store, or create it with tape migrate"
 
 
 class ReservedSubject(UsageError):

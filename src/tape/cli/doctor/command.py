@@ -9,6 +9,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 MIN_SQLITE: Final = (3, 35, 0)
 LONG_WAL: Final = 256 << 20
 ECHO_S: Final = 1.0
+CREATE: Final = "see --store and TAPE_STORE, or create it with `tape migrate`"
 _CREDENTIALS: Final = re.compile(r"(?<=//)[^/@]*@|(?<=[?&])(?:user|password|passfile)=[^&]*&?")
 _COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -65,19 +67,20 @@ async def _check(choices: Choices) -> list[Finding]:
 
     url, is_unsafe = choices.location()
     path = choices.file()
+    settings = Settings.read(os.environ)
+    may_be_missing = not choices.store and settings.is_default_store
     findings = [*_programs(), *_packages(), *_spark(), Finding("store", without_credentials(url))]
     if path is not None:
-        findings += [_synchronous(url, is_unsafe), *_place(path)]
+        findings += [_synchronous(url, is_unsafe), *_place(path, may_be_missing)]
     lake = choices.lake_folder()
     if lake.is_dir():
         findings.append(check_disk("lake disk", lake))
-    findings += await check_postgres(url, Settings.read(os.environ).listen_url)
-    if path is None or path.exists():
+    findings += await check_postgres(url, settings.listen_url)
+    if path is None or path.is_file():
         findings += await _contents(choices)
-    if path is not None and path.exists():
-        findings.append(await _wake(path))
-    if path is None or path.exists():
         findings += await check_outbox(url)
+    if path is not None and path.is_file():
+        findings.append(await _wake(path))
     return findings
 
 
@@ -150,19 +153,26 @@ def _synchronous(url: str, is_unsafe: bool) -> Finding:
     return Finding("synchronous", level, "warn", "acknowledged events are lost when the machine stops; use full")
 
 
-def _place(path: Path) -> Iterator[Finding]:
+def _place(path: Path, may_be_missing: bool) -> Iterator[Finding]:
     folder = path.parent
-    if not folder.is_dir():
-        yield Finding("file", f"{path} does not exist yet; the first write creates it")
+    if folder.is_dir():
+        yield check_disk("disk", folder)
+    if path.is_dir():
+        yield Finding("file", f"{str(path)!r} is a folder, not a file", "fail", "see --store and TAPE_STORE")
         return
-    yield check_disk("disk", folder)
     if not path.exists():
-        yield Finding("file", f"{path} does not exist yet; the first write creates it")
+        yield _missing_file(path, may_be_missing)
         return
     yield Finding("file", f"{path}, {size(path.stat().st_size)}")
     yield _mode("file mode", path, 0o600)
     yield _mode("folder mode", folder, 0o700)
     yield _wal(path.with_name(f"{path.name}-wal"))
+
+
+def _missing_file(path: Path, may_be_missing: bool) -> Finding:
+    if may_be_missing:
+        return Finding("file", f"{path} does not exist yet; the first write creates it")
+    return Finding("file", f"{path} does not exist", "fail", CREATE)
 
 
 def _mode(subject: str, path: Path, wanted: int) -> Finding:
@@ -192,7 +202,7 @@ async def _contents(choices: Choices) -> list[Finding]:
             work = await check_work(store)
             schema = await _schema(store)
     except MissingStore as missing:
-        return [Finding("journal", f"none {missing.place}: it does not exist yet; the first write creates it")]
+        return [Finding("journal", f"there is no journal {missing.place}", "fail", CREATE)]
     except TapeError as error:
         return [Finding("journal", str(error), "fail", _advice(error, choices.file()))]
     entries = output.count(bounds.head - bounds.floor + 1, "entry", "entries")
@@ -239,6 +249,7 @@ async def _wake(path: Path) -> Finding:
     from tape.store.sqlite.wake import DatagramWake
 
     folder = path.with_name(f"{path.name}.wake")
+    is_new = not folder.exists()
     listener, teller = DatagramWake(folder), DatagramWake(folder)
     began = time.perf_counter()
     with anyio.move_on_after(ECHO_S) as scope:
@@ -249,6 +260,9 @@ async def _wake(path: Path) -> Finding:
     took_ms = 1000 * (time.perf_counter() - began)
     listener.close()
     teller.close()
+    if is_new:
+        with suppress(OSError):  # another process has begun to listen
+            folder.rmdir()
     if scope.cancelled_caught:
         return Finding("wake-ups", "none arrive", "warn", "other processes find entries by polling, up to 10 ms later")
     return Finding("wake-ups", f"between processes in {took_ms:.1f} ms")

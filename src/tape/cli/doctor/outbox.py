@@ -16,7 +16,7 @@ LATE: Final = "start a worker whose TAPE_GENERATION is theirs, or hand them over
 
 async def check_outbox(store: str) -> list[Finding]:
     """No findings without an outbox."""
-    from tape.cli.outbox.options import check_file
+    from tape.cli.outbox.options import may_have_outbox
     from tape.core.errors import TapeError
     from tape.outbox.database import open_table
     from tape.settings import Settings
@@ -25,7 +25,8 @@ async def check_outbox(store: str) -> list[Finding]:
     if not url.startswith(("sqlite:", "postgresql:", "postgres:")):
         return []
     try:
-        check_file(url)
+        if not may_have_outbox(url):
+            return []
         async with open_table(url) as table:
             return findings_of(await table.stats()) if await table.is_there() else []
     except TapeError as error:

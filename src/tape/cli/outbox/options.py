@@ -37,27 +37,35 @@ def with_table(choices: Choices, schema: str, use: Callable[[OutboxTable], Await
     from tape.outbox.database import open_table
 
     url = url_of(choices)
-    check_file(url)
+    missing = NotFound(f"there is no outbox in the schema {schema!r}; tape outbox migrate creates one")
 
     async def with_open_table() -> T:
+        if not may_have_outbox(url, schema):
+            raise missing
         async with open_table(url, schema) as table:
             if not await table.is_there():
-                raise NotFound(f"there is no outbox in the schema {schema!r}; tape outbox migrate creates one")
+                raise missing
             return await use(table)
 
     return run(with_open_table)
 
 
-def check_file(url: str) -> None:
-    """Raises UsageError for a missing file, which opening the outbox would create."""
+def may_have_outbox(url: str, schema: str = "core") -> bool:
+    """Whether an outbox may be opened: a file without one would be changed by that, and a missing one is an error."""
     from urllib.parse import urlsplit
 
     from tape.core.errors import UsageError
     from tape.store.sqlite.location import Location
+    from tape.store.sqlite.outbox import has_outbox
 
-    path = Location.parse(url, unsafe_durability=True).path if urlsplit(url).scheme == "sqlite" else None
-    if path is not None and not path.exists():
+    location = Location.parse(url, unsafe_durability=True) if urlsplit(url).scheme == "sqlite" else None
+    if location is None or location.path is None:
+        return True
+    path = location.path
+    if not path.exists():
         raise UsageError(f"there is no file {str(path)!r}; see --store and TAPE_OUTBOX_URL, or run tape outbox migrate")
+    location.refuse_folder()
+    return has_outbox(path, schema)
 
 
 def print_result(choices: Choices, fields: dict[str, object], sentence: str) -> None:

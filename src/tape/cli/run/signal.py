@@ -35,7 +35,7 @@ def signal(choices: Choices, run_id: str, gate: str, resolution: str, key: str |
 
 
 async def _send(choices: Choices, run_id: str, gate: str, resolution: JsonValue, key: str | None) -> SignalResult:
-    async with choices.open_node() as node:
+    async with choices.open_node(must_exist=True) as node:
         return await node.gates.send(run_id, gate, resolution, key=key)
     raise AssertionError("unreachable")
 

@@ -59,6 +59,7 @@ class Location:
         """
         if self.path is None:
             return
+        self.refuse_folder()
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self.path.exists():
@@ -66,6 +67,10 @@ class Location:
                     os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
         except OSError as error:
             raise UsageError(f"cannot open {str(self.path)!r}: {error.strerror}") from error
+
+    def refuse_folder(self) -> None:
+        if self.path is not None and self.path.is_dir():
+            raise UsageError(f"{str(self.path)!r} is a folder, not a file")
 
     def connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(

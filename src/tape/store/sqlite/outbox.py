@@ -3,7 +3,8 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
+from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
 import anyio
@@ -114,6 +115,17 @@ async def open_outbox(url: str, *, schema: str) -> AsyncIterator[SqliteOutbox]:
         yield outbox
     finally:
         outbox.close()
+
+
+def has_outbox(path: Path, schema: str) -> bool:
+    """Whether a file has the tables of an outbox; it stays as it is. A file that cannot be read passes.
+
+    Opening an outbox changes the mode of its file, so this uses a connection of its own.
+    """
+    sql = in_schema("sqlite", "outbox_table.sql", check_schema(schema))["is_there"]
+    with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True)) as connection:
+        return bool(connection.execute(sql).fetchone()[0])
+    return True
 
 
 async def migrate_outbox(url: str, schema: str) -> tuple[str, ...]:
