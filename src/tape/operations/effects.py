@@ -38,14 +38,20 @@ class ListDecisions(PageRequest[Decision]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginEffect(OperationRequest[Effect], EffectSpec):
-    """Records the intent of an effect; returns it as it is now if it exists."""
+    """Records the intent of an effect; returns it as it is now if it exists.
+
+    Another tool or request under its key or business key is refused, and until it has an outcome another way to do it.
+    """
 
     fence: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompleteEffect(OperationRequest[Effect]):
-    """Records the outcome of a pending effect; an effect that has one keeps it and refuses another."""
+    """Records the outcome of a pending effect; an effect that has one keeps it and refuses another.
+
+    A doubt (unknown) keeps its reason, and changes nothing about an effect with an outcome.
+    """
 
     run_id: str
     idempotency_key: str

@@ -15,15 +15,13 @@ from tape.core.sequence import CellChange
 from tape.runs import decisions, effects
 from tape.runs.decisions import DECISIONS
 from tape.runs.effects import EFFECTS
-from tape.runs.ledger import Ledger, Transition
+from tape.runs.ledger import Transition
 from tape.runs.ledger_store import LedgerStore
-from tape.runs.lifecycle import DEBTS, RUNS, Debt, changed, closable, event_of, find
+from tape.runs.lifecycle import COMPACTIONS, DEBTS, RUNS, Debt, changed, closable, event_of, find
 
 BATCH: Final = 100
 
 Progress: TypeAlias = Compaction | None
-
-COMPACTIONS: Final = Ledger("compaction", Compaction)
 
 
 async def compact(store: LedgerStore, run_id: RunId, caller: Caller) -> Compaction:

@@ -13,7 +13,7 @@ from tape.core.sequence import CellChange
 from tape.operations.effects import GetDecision, ListDecisions, RecordDecision
 from tape.runs.ledger import Ledger, LedgerEvent, Transition, ascending, check_repeat, part
 from tape.runs.ledger_store import LedgerStore
-from tape.runs.lifecycle import RUNS, active, fenced, find
+from tape.runs.lifecycle import COMPACTIONS, RUNS, active, fenced, is_compacted
 
 
 def key_of(run_id: str, decision_index: int) -> str:
@@ -43,8 +43,7 @@ def _check_repeat(snapshot: CellSnapshot, stored: Decision, decision: Decision) 
     A compacted decision has no bodies to compare.
     """
     is_blank = not (stored.request_json or stored.response_json or stored.rationale)
-    is_compacted = is_blank and not find(snapshot, decision.run_id).is_active
-    asked = "" if is_compacted else decision.request_json
+    asked = "" if is_blank and is_compacted(snapshot, decision.run_id) else decision.request_json
     what = f"decision {decision.decision_index} of run {decision.run_id!r}"
     check_repeat(what, (stored.model, stored.request_json), (decision.model, asked))
 
@@ -61,7 +60,7 @@ class Decisions:
     async def record(self, request: RecordDecision, caller: Caller) -> Decision:
         decision = Decision(**{each.name: getattr(request, each.name) for each in fields(DecisionSpec)})
         key = key_of(check_run_id(decision.run_id), decision.decision_index)
-        ids = RUNS.at(decision.run_id), DECISIONS.at(key)
+        ids = RUNS.at(decision.run_id), COMPACTIONS.at(decision.run_id), DECISIONS.at(key)
         return await self._store.change(ids, partial(record, decision=decision, fence=request.fence), caller)
 
     async def get(self, request: GetDecision, caller: Caller) -> Decision | None:

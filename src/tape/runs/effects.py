@@ -27,7 +27,18 @@ from tape.operations.effects import (
 from tape.runs.compensation import NewObligation, id_of as obligation_id, new_obligation
 from tape.runs.ledger import IN_A_LIST, Ledger, LedgerEvent, Transition, ascending, check_repeat, part, parts
 from tape.runs.ledger_store import LedgerStore
-from tape.runs.lifecycle import DEBTS, RUNS, Debt, active, changed as run_changed, closable, fenced, find
+from tape.runs.lifecycle import (
+    COMPACTIONS,
+    DEBTS,
+    RUNS,
+    Debt,
+    active,
+    changed as run_changed,
+    closable,
+    fenced,
+    find,
+    is_compacted,
+)
 
 # Status of an effect's cell: OUTBOX waits for a dispatcher; IN_FLIGHT is held by one
 # and must not be offered again.
@@ -58,11 +69,9 @@ def key_of(run_id: str, idempotency_key: str) -> str:
 
 def begin(snapshot: CellSnapshot, spec: EffectSpec, fence: int | None = None) -> Transition[Effect]:
     """Records the intent, unless it exists here or in another run under the business key; checks the run's scopes."""
-    stored = EFFECTS.find(snapshot, key_of(spec.run_id, spec.idempotency_key))
+    stored = EFFECTS.find(snapshot, key_of(spec.run_id, spec.idempotency_key)) or _same_business(snapshot, spec)
     if stored is not None:
-        _check_same_request(snapshot, stored, spec)
-    stored = stored or _same_business(snapshot, spec)
-    if stored is not None:
+        _check_same(snapshot, stored, spec)
         return Transition(result=stored)
     run = active(snapshot, spec.run_id)
     effect = _suppressed(_new(spec, snapshot.now_ms), run)
@@ -90,7 +99,7 @@ def complete(
         raise UsageError("an effect is completed as confirmed, failed or unknown")
     effect = found(snapshot, effect_id)
     if effect.status is not EffectStatus.PENDING:
-        if status is not EffectStatus.UNKNOWN:  # a doubt contradicts no outcome
+        if status is not EffectStatus.UNKNOWN or not effect.is_settled:  # a doubt contradicts no outcome
             check_outcome(snapshot, effect, status, response_json, error_json)
         return Transition(result=effect)
     proof = fenced(snapshot, find(snapshot, effect.run_id), fence)
@@ -118,8 +127,8 @@ def check_outcome(
 ) -> None:
     """Refuses another outcome than the recorded one; a compacted effect has no bodies to compare."""
     stored = effect.response_json, effect.error_json
-    is_compacted = not any(stored) and not find(snapshot, effect.run_id).is_active
-    bodies = stored if is_compacted else (response_json, error_json)
+    is_deleted = not any(stored) and is_compacted(snapshot, effect.run_id)
+    bodies = stored if is_deleted else (response_json, error_json)
     check_repeat(f"the outcome of effect {effect.idempotency_key!r}", (effect.status, stored), (status, bodies))
 
 
@@ -215,14 +224,14 @@ class Effects:
         return [effect for page in pages for effect in EFFECTS.states(page)][: request.limit]
 
     async def _snapshot(self, spec: EffectSpec) -> CellSnapshot:
-        key = EFFECTS.at(key_of(spec.run_id, spec.idempotency_key))
-        business = parts(spec.connector, spec.business_key)
-        ids = [RUNS.at(spec.run_id), key, *([BUSINESS.at(business)] if spec.business_key else [])]
-        snapshot = await self._store.cells.snapshot(ids)
+        run_id, business = spec.run_id, parts(spec.connector, spec.business_key)
+        ids = [RUNS.at(run_id), COMPACTIONS.at(run_id), EFFECTS.at(key_of(run_id, spec.idempotency_key))]
+        snapshot = await self._store.cells.snapshot([*ids, *([BUSINESS.at(business)] if spec.business_key else [])])
         other = BUSINESS.find(snapshot, business)
         if other is None:
             return snapshot
-        return snapshot._replace(cells={**snapshot.cells, **await self._store.cells.read([EFFECTS.at(key_of(*other))])})
+        ids = [EFFECTS.at(key_of(*other)), COMPACTIONS.at(other[0])]
+        return snapshot._replace(cells={**snapshot.cells, **await self._store.cells.read(ids)})
 
 
 class OfEffect(Protocol):
@@ -252,7 +261,8 @@ async def change_effect(
 async def read_snapshot(store: LedgerStore, effect_id: EffectId, *more: CellId) -> CellSnapshot:
     """An effect, its run, the obligation it may add, and more cells."""
     run_id, key = effect_id
-    snapshot = await store.cells.snapshot((RUNS.at(run_id), DEBTS.at(run_id), EFFECTS.at(key_of(*effect_id))))
+    ids = RUNS.at(run_id), DEBTS.at(run_id), COMPACTIONS.at(run_id), EFFECTS.at(key_of(*effect_id))
+    snapshot = await store.cells.snapshot(ids)
     effect = EFFECTS.find(snapshot, key_of(*effect_id))
     if effect is not None and effect.compensation is not None:
         more = *more, obligation_id(run_id, key, effect.compensation.kind)
@@ -264,16 +274,35 @@ def _same_business(snapshot: CellSnapshot, spec: EffectSpec) -> Effect | None:
     return None if other is None or not spec.business_key else EFFECTS.find(snapshot, key_of(*other))
 
 
-def _check_same_request(snapshot: CellSnapshot, stored: Effect, spec: EffectSpec) -> None:
-    """Refuses another request under the key of an effect, except in forks, where effects are not executed."""
-    run = find(snapshot, spec.run_id)
-    is_compacted = not stored.request_json and not run.is_active
-    is_same = stored.tool == spec.tool and (stored.request_json == spec.request_json or is_compacted)
-    if not is_same and not policy_of(run.labels).suppresses_effects:
+def _check_same(snapshot: CellSnapshot, stored: Effect, spec: EffectSpec) -> None:
+    """Refuses another request under the key of an effect, except in forks, where effects are not executed.
+
+    The decision that it follows may differ: the key says which effect it is.
+    """
+    if policy_of(find(snapshot, spec.run_id).labels).suppresses_effects:
+        return
+    is_deleted = not stored.request_json and is_compacted(snapshot, stored.run_id)
+    first, again = (stored.tool, stored.request_json), (spec.tool, "" if is_deleted else spec.request_json)
+    is_own = (stored.run_id, stored.idempotency_key) == (spec.run_id, spec.idempotency_key)
+    if is_own and first != again:
         raise Conflict(
             f"run {spec.run_id!r} asks for another {stored.tool!r} than the first time: effect "
             f"{spec.idempotency_key!r} was begun with another request, which stays"
         )
+    check_repeat(f"business_key {spec.business_key!r} of connector {spec.connector!r}", first, again)
+    if is_own and not stored.is_settled:
+        _check_same_way(stored, spec)
+
+
+def _check_same_way(stored: Effect, spec: EffectSpec) -> None:
+    """Refuses to do an effect in another way than it was begun; with an outcome, the way no longer matters.
+
+    A repetition without a compensation leaves the first one.
+    """
+    compensation = _owned(spec.compensation, spec.app) or stored.compensation
+    for name in ("dispatch_mode", "semantics", "connector", "scope", "app", "business_key", "compensation"):
+        again = compensation if name == "compensation" else getattr(spec, name)
+        check_repeat(f"the {name} of effect {stored.idempotency_key!r}", getattr(stored, name), again)
 
 
 def _new(spec: EffectSpec, now_ms: int) -> Effect:

@@ -10,7 +10,7 @@ from tape.core.codec import JsonValue
 from tape.core.errors import NotFound, RunClosed, UsageError
 from tape.core.ids import RunId
 from tape.core.ports import CellSnapshot
-from tape.core.run_state import ENDINGS, FINAL, RunClaim, RunSpec, RunState, RunStatus
+from tape.core.run_state import ENDINGS, FINAL, Compaction, RunClaim, RunSpec, RunState, RunStatus
 from tape.core.sequence import CellChange
 from tape.runs.ledger import Ledger, LedgerEvent, Transition, check_repeat, parts
 
@@ -60,6 +60,7 @@ class Debt:
 RUNS: Final = Ledger("run", RunState, lambda run: run.run_id if run.status is RunStatus.WAITING else None)
 NEWEST: Final = Ledger("newest", Newest)
 DEBTS: Final = Ledger("debt", Debt)
+COMPACTIONS: Final = Ledger("compaction", Compaction)
 
 
 def begin(snapshot: CellSnapshot, spec: RunSpec) -> Transition[RunClaim]:
@@ -103,12 +104,15 @@ def heartbeat(snapshot: CellSnapshot, run_id: RunId, attempt: int) -> Transition
 def end(
     snapshot: CellSnapshot, run_id: RunId, status: RunStatus, detail_json: str = "", fence: int | None = None
 ) -> Transition[RunState]:
-    """Ends a run; one that has ended for good refuses another end. The obligations of a failed run become due."""
+    """Ends a run; one that has ended for good refuses another end, and any end another detail.
+
+    The obligations of a failed run become due.
+    """
     if status not in ENDINGS:
         raise UsageError(f"a run ends as {', '.join(sorted(ENDINGS))}, not {status}")
     run = find(snapshot, run_id)
     debt = DEBTS.find(snapshot, run_id) or Debt()
-    if run.status in FINAL:
+    if run.status in FINAL or run.status is status:
         check_repeat(f"the end of run {run_id!r}", (run.status, run.detail_json), (status, detail_json))
     if run.status is status:
         return Transition(result=run, closes=closable(run, debt))
@@ -137,6 +141,11 @@ def active(snapshot: CellSnapshot, run_id: RunId) -> RunState:
     if not run.is_active:
         raise RunClosed(run_id)
     return run
+
+
+def is_compacted(snapshot: CellSnapshot, run_id: str) -> bool:
+    """Whether the bodies of the run's records are deleted, or a compaction has begun to delete them."""
+    return COMPACTIONS.at(run_id) in snapshot.cells
 
 
 def fenced(snapshot: CellSnapshot, run: RunState, fence: int | None) -> tuple[CellChange, ...]:

@@ -11,7 +11,7 @@ from tape.core import codec
 from tape.core.app import ANY, serves
 from tape.core.caller import Caller
 from tape.core.codec import JsonValue
-from tape.core.errors import JsonLimit, NotFound
+from tape.core.errors import JsonLimit, NotFound, StaleClaim
 from tape.core.gate import SignalResult
 from tape.core.ids import RunId
 from tape.core.page import Page, fit_answer
@@ -79,12 +79,13 @@ def claim(
 
 def fire(snapshot: CellSnapshot, run_id: RunId, timer_id: str, fence: int) -> Transition[Timer]:
     """Confirms a handled timer. One that ends a wait at a gate also sends its signal, if the gate still waits."""
-    timer = _found(snapshot, run_id, timer_id)
+    timer, what = _found(snapshot, run_id, timer_id), f"timer {timer_id!r} of run {run_id!r}"
+    timer.claim.check_newest(what, fence)
     if timer.status is TimerStatus.FIRED:
-        timer.claim.check_newest(f"timer {timer_id!r} of run {run_id!r}", fence)
-    if timer.status is not TimerStatus.SET:
         return Transition(result=timer)
-    timer.claim.check(f"timer {timer_id!r} of run {run_id!r}", fence)
+    if timer.status is TimerStatus.CANCELLED:
+        raise StaleClaim(f"{what} was cancelled while attempt {fence} handled it, and stays so")
+    timer.claim.check(what, fence)
     transition = _transition(snapshot, _ended(timer, TimerStatus.FIRED), "fired")
     timeout = _timeout(snapshot, timer)
     if timeout is None:
@@ -168,7 +169,10 @@ class Timers:
             return None
         if request.claimer:
             return claimed.timer
-        return await self.fire(FireTimer(**names, attempt=claimed.timer.claim.attempt), caller)
+        try:
+            return await self.fire(FireTimer(**names, attempt=claimed.timer.claim.attempt), caller)
+        except StaleClaim:  # somebody has cancelled it meanwhile
+            return None
 
 
 def _ids(run_id: RunId, timer_id: str) -> tuple[CellId, ...]:

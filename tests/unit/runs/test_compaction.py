@@ -90,6 +90,21 @@ def test_whoever_is_interrupted_goes_on_with_the_same_report(monkeypatch: pytest
     assert report == Compaction(decisions_zeroed=1, effects_zeroed=1, bytes_saved=11)
 
 
+def test_what_an_interrupted_compaction_has_deleted_contradicts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compaction, "BATCH", 1)
+    ledgers = MemoryLedgers()
+    run_id = worked(ledgers)
+    ledgers.end(run_id, RunStatus.TERMINAL)
+    (decision,) = DECISIONS.states(ledgers.cells)
+
+    for _ in range(2):  # the decision and the effect, without the report
+        ledgers.write(compaction.compact_batch(ledgers.snapshot, run_id))
+
+    assert decisions.record(ledgers.snapshot, decision).result.request_json == ""
+    spec = EffectSpec(run_id=run_id, tool="wire", request_json="12")
+    assert effects.begin(ledgers.snapshot, spec).result.request_json == ""
+
+
 def test_an_effect_is_still_known_by_its_key_afterwards() -> None:
     ledgers = MemoryLedgers()
     run_id = worked(ledgers)
