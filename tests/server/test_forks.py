@@ -212,6 +212,22 @@ async def test_a_fork_of_a_reaped_run_is_a_410_with_the_gap(
     assert answers == [(410, "broker_overflow_error", reason) for reason in reasons]
 
 
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "redis"])
+@pytest.mark.parametrize("steps", [(), ("close",), ("close", "reap")], ids=["open", "closed", "reaped"])
+def test_an_empty_run_has_lost_nothing_and_is_forked_at_0_only(
+    request: pytest.FixtureRequest, start: Start, tmp_path: Path, store: str, steps: tuple[str, ...]
+) -> None:
+    with start(url_of(store, tmp_path, request)).client() as http:
+        http.post("/runs", json={"run_id": "r"}).raise_for_status()
+        for step in steps:
+            http.post(f"/runs/r/{step}").raise_for_status()
+
+        answer = refusal(http, parent_run_id="r", at_seq=9)
+
+        assert answer == (400, "usage_error", "run 'r' can be forked at 0 to 0, not at 9")
+        assert fork(http, "r", 0)
+
+
 def test_a_run_reaped_from_memory_cannot_be_forked(start: Start) -> None:
     with start("memory://", "--reap-after", "1s").client() as http:
         publish(http, "r", 1, 2)

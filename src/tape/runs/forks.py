@@ -215,7 +215,7 @@ def _work(child: RunId, spec: ForkSpec, producer: Producer) -> ReplaySpec:
 
 
 def check_parent(parent: RunRecord, at_seq: int) -> None:
-    """Refuses a reaped run: some stores have deleted its entries, and brokers read it on none."""
-    if parent.is_reaped:
-        last_seq = parent.head.last_seq
+    """Refuses a reaped run with entries: some stores have deleted them, and brokers read it on none."""
+    last_seq = parent.head.last_seq
+    if parent.is_reaped and last_seq:
         raise BrokerOverflowError(parent.run_id, max(min(at_seq, last_seq), 1), last_seq + 1)
