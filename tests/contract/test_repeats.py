@@ -37,6 +37,7 @@ from tape.operations.operation import Access, OperationRequest, Repeat
 from tape.operations.runs import BeginRun, EndRun
 from tape.operations.values import AppendEvent, CreateSession, DeleteValue, WriteValue
 from tape.runs.ledgers import Ledgers as LocalLedgers
+from tape.sdk.nouns.node import AsyncNode
 from tape.sdk.remote.channel import Channel
 from tape.sdk.remote.ledgers import Ledgers as RemoteLedgers
 from tests.contract.backends import needs_ledgers
@@ -50,7 +51,6 @@ NOTHING_TO_CONTRADICT = {
     "run.close": "it has no arguments; a closed run stays as it is",
     "run.cancel": "the reason is a note for people, and a run that has ended stays as it is",
     "run.reap": "it has no arguments; a reaped run stays as it is",
-    "run.begin": "the four names are the request; beginning the same run again resumes it, whatever else is given",
     "run.compact": "it has no arguments; a repetition answers that the run was already compacted",
     "effect.retry": "it has no arguments; one that is already due again stays so",
     "obligation.retry": "it has no arguments; one that is already due again stays so",
@@ -63,7 +63,7 @@ NOTHING_TO_CONTRADICT = {
     "reaction.remove": "it has no arguments; a repetition answers that there was nothing to remove",
     "task.complete": "tests/contract/test_tasks.py has it: owner and attempt are the request",
     "task.nack": "tests/contract/test_tasks.py has it: owner and attempt are the request",
-    "session.create": "it finds or creates: the state is for a new session only",
+    "session.create": "it finds or creates: the state is for a new session only, and later events have changed it",
     "session.delete": "it has no arguments; a repetition answers that there was nothing to delete",
 }
 
@@ -233,6 +233,26 @@ async def test_an_exact_repeat_answers_as_the_first_call_did_and_another_is_refu
 
     assert again == first == await ledgers.call(request)
     assert await all_entries(journal) == before
+
+
+@needs_ledgers
+async def test_a_run_that_is_begun_again_with_an_owner_is_a_new_attempt(ledgers: Ledgers) -> None:
+    of = Invocation(app="treasury", user="ann", session="s", invocation="1")
+
+    claims = [await ledgers.call(BeginRun(of=of, owner=owner)) for owner in ("worker", "worker", "")]
+
+    assert [each.run.claim.attempt for each in claims] == [1, 2, 2]
+    assert [each.is_acquired for each in claims] == [True, True, False]
+
+
+@needs_ledgers
+async def test_a_session_and_an_event_without_a_name_are_new_each_time(ledgers: Ledgers) -> None:
+    node = AsyncNode(ledgers)
+    one, other = [await node.sessions.create("chat", "ann") for _ in range(2)]
+
+    again = [await node.sessions.append("chat", "ann", one.of.session, "hi") for _ in range(2)]
+
+    assert one.of != other.of and [each.event_count for each in again] == [1, 2]
 
 
 def test_every_write_that_may_be_repeated_is_here_or_has_nothing_to_contradict() -> None:

@@ -173,7 +173,7 @@ OPERATIONS: Final = (
     Operation("effect.pending", ListPendingEffects, Access.READ, Scope.NODE, Repeat.SAFE),
     Operation("effect.to-dispatch", ListEffectsToDispatch, Access.READ, Scope.NODE, Repeat.SAFE),
     Operation("effect.claim", ClaimEffectDispatch, Access.WRITE, Scope.RUN, Repeat.AGAIN),
-    Operation("effect.attempt", RecordDispatchAttempt, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("effect.attempt", RecordDispatchAttempt, Access.WRITE, Scope.RUN, Repeat.KEYED),
     Operation("effect.observe", RecordExternalObservation, Access.WRITE, Scope.RUN, Repeat.SAME),
     Operation("effect.retry", RetryEffect, Access.WRITE, Scope.RUN, Repeat.SAME),
     Operation("effect.doubt-silent", DoubtSilentDispatches, Access.WRITE, Scope.NODE, Repeat.AGAIN),

@@ -87,7 +87,10 @@ class GetTimer(OperationRequest[Timer | None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListTimers(PageRequest[Timer]):
-    """Timers by run and time, of one run or of all: all, or those with one status or of one kind."""
+    """Timers by run and time, of one run or of all: all, or those with one status or of one kind.
+
+    A timer that is set to another time while pages are read may be listed twice or left out; any other is listed once.
+    """
 
     run_id: str | None = None
     status: TimerStatus | None = None
@@ -123,7 +126,7 @@ class ClaimTimer(OperationRequest[TimerClaim]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FireTimer(OperationRequest[Timer]):
-    """Confirms that a timer was handled."""
+    """Confirms that a timer was handled; one that was cancelled meanwhile stays so and is refused."""
 
     run_id: str
     timer_id: str

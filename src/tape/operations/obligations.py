@@ -104,7 +104,7 @@ OPERATIONS: Final = (
     Operation("obligation.list", ListObligations, Access.READ, Scope.RUN, Repeat.SAFE, Shape.PAGE),
     Operation("obligation.due", ListUnresolvedObligations, Access.READ, Scope.NODE, Repeat.SAFE),
     Operation("obligation.claim", ClaimObligation, Access.WRITE, Scope.RUN, Repeat.AGAIN),
-    Operation("obligation.attempt", RecordObligationAttempt, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("obligation.attempt", RecordObligationAttempt, Access.WRITE, Scope.RUN, Repeat.KEYED),
     Operation("obligation.resolve", ResolveObligation, Access.WRITE, Scope.RUN, Repeat.SAME),
     Operation("obligation.retry", RetryObligation, Access.WRITE, Scope.RUN, Repeat.SAME),
 )

@@ -85,7 +85,8 @@ class Repeat(StrEnum):
     """What a repetition of the same request does.
 
     SAFE: nothing is changed. SAME: it changes nothing more, and returns what is there, as the first one did; a deletion
-    returns that there was nothing. KEYED: with a key, as SAME; without one it is done again. AGAIN: it is done again.
+    returns that there was nothing. KEYED: with a key, a name, an id or the number of an attempt, as SAME; without one
+    it is done again. AGAIN: it is done again.
     """
 
     SAFE = "safe"

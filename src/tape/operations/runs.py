@@ -15,7 +15,10 @@ LIMIT: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginRun(OperationRequest[RunClaim], RunSpec):
-    """Begins a run, unique for its four names; beginning it again resumes it, if it has not ended."""
+    """Begins a run, unique for its four names; beginning it again resumes it, if it has not ended.
+
+    What else is given is for a new run only. With an owner, each call that gets the run is a new attempt.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +40,7 @@ class RenewRun(OperationRequest[RunState]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndRun(OperationRequest[RunState]):
-    """Ends a run; one that has ended for good stays as it is and refuses another end."""
+    """Ends a run; one that has ended for good stays as it is and refuses another end, and any end another detail."""
 
     run_id: str
     status: RunStatus
@@ -88,7 +91,7 @@ class CompactRun(OperationRequest[Compaction]):
 
 
 OPERATIONS: Final = (
-    Operation("run.begin", BeginRun, Access.WRITE, Scope.RUN, Repeat.SAME),
+    Operation("run.begin", BeginRun, Access.WRITE, Scope.RUN, Repeat.AGAIN),
     Operation("run.take", TakeRun, Access.WRITE, Scope.RUN, Repeat.AGAIN),
     Operation("run.renew", RenewRun, Access.WRITE, Scope.RUN, Repeat.AGAIN),
     Operation("run.end", EndRun, Access.WRITE, Scope.RUN, Repeat.SAME),

@@ -51,7 +51,7 @@ class ListValues(PageRequest[Value]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateSession(OperationRequest[Session]):
-    """The session of that name; without a name, a new one."""
+    """The session of that name as it is, or a new one with this state; without a name, always a new one."""
 
     app: str
     user: str
@@ -61,7 +61,7 @@ class CreateSession(OperationRequest[Session]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendEvent(OperationRequest[Session]):
-    """Appends an event to a session, once per id, and merges its change into the state."""
+    """Appends an event to a session, once per id, and merges its change into the state; without an id it gets one."""
 
     of: SessionId
     event: SessionEvent
@@ -79,7 +79,10 @@ class GetSession(OperationRequest[Session]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListSessions(PageRequest[Session]):
-    """A user's sessions without their events, newest first."""
+    """A user's sessions without their events, by the time of the last change, newest first.
+
+    A session that is changed while pages are read may be listed twice or left out; any other is listed once.
+    """
 
     app: str
     user: str
@@ -97,8 +100,8 @@ OPERATIONS: Final = (
     Operation("value.delete", DeleteValue, Access.WRITE, Scope.SUBJECT, Repeat.KEYED),
     Operation("value.get", GetValue, Access.READ, Scope.SUBJECT, Repeat.SAFE),
     Operation("value.list", ListValues, Access.READ, Scope.SUBJECT, Repeat.SAFE, Shape.PAGE),
-    Operation("session.create", CreateSession, Access.WRITE, Scope.NODE, Repeat.SAME),
-    Operation("session.append", AppendEvent, Access.WRITE, Scope.NODE, Repeat.SAME),
+    Operation("session.create", CreateSession, Access.WRITE, Scope.NODE, Repeat.KEYED),
+    Operation("session.append", AppendEvent, Access.WRITE, Scope.NODE, Repeat.KEYED),
     Operation("session.get", GetSession, Access.READ, Scope.NODE, Repeat.SAFE),
     Operation("session.list", ListSessions, Access.READ, Scope.NODE, Repeat.SAFE, Shape.PAGE),
     Operation("session.delete", DeleteSession, Access.WRITE, Scope.NODE, Repeat.SAME),
