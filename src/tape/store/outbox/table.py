@@ -87,17 +87,15 @@ class OutboxTable:
 
     async def listed(self, which: RowFilter = ALL, limit: int = 50, before: int = LAST) -> list[OutboxRecord]:
         """The newest first, those before a position."""
-        asked = {"event_type": which.event_type, "generation": which.generation, "before": before, "most": limit}
-        name = "listed_failed" if which.status == "failed" else "listed"
-        if name == "listed":
-            asked["status"] = which.status or ""
+        asked = {"status": which.status or "", "event_type": which.event_type, "generation": which.generation}
         async with self._database.own() as connection:
-            return [_record(row) for row in await self._run(connection, name, **asked)]
+            page = await self._run(connection, "page", before=before, most=limit, **asked)
+            return [_record(row) for row in await self._run(connection, "rows", ids=_ids(page))]
 
     async def find(self, event_id: UUID) -> tuple[OutboxRecord, list[DeliveryState]] | None:
         """A row and the state of each of its deliveries."""
         async with self._database.own() as connection:
-            found = await self._run(connection, "found", event_id=str(event_id))
+            found = await self._run(connection, "rows", ids=_ids([(str(event_id),)]))
             states = await self._run(connection, "deliveries", event_id=str(event_id))
         return (_record(found[0]), [DeliveryState(*row) for row in states]) if found else None
 

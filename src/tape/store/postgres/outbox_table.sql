@@ -1,6 +1,6 @@
--- name: listed
+-- name: page
 -- Every row is in one of four partial indexes, so that a list needs none of a published row: new and open rows by
--- generation, delivered and failed ones. A page of each is merged, and only its rows are read as a whole.
+-- generation, delivered and failed ones. A page of each is merged.
 WITH RECURSIVE new_rows (generation) AS (
   (SELECT generation FROM core.outbox WHERE NOT is_fanned_out ORDER BY generation LIMIT 1)
   UNION ALL
@@ -45,34 +45,17 @@ WITH RECURSIVE new_rows (generation) AS (
   ) AS found
   ORDER BY found.position DESC LIMIT :most
 )
-SELECT CAST(o.id AS text), o.event_type, o.event_version, to_json(o.occurred_at) #>> '{}', o.source, o.target,
-  o.content_class, CAST(o.workspace_id AS text), CAST(o.payload AS text), o.idempotency_key, o.trace_context,
-  o.order_key, o.generation, o.channel, o.status, o.attempts, o.last_error, CAST(o.failure_history AS text),
-  CAST(extract(epoch FROM o.first_failed_at) * 1000 AS bigint),
-  CAST(extract(epoch FROM o.deleted_at) * 1000 AS bigint), o.position
-FROM page JOIN core.outbox AS o ON o.id = page.id
-ORDER BY page.position DESC LIMIT :most;
+SELECT CAST(id AS text) FROM page ORDER BY position DESC;
 
--- name: listed_failed
--- Names the status, so that the index of the dead letters serves it.
+-- name: rows
 SELECT CAST(id AS text), event_type, event_version, to_json(occurred_at) #>> '{}', source, target, content_class,
   CAST(workspace_id AS text), CAST(payload AS text), idempotency_key, trace_context, order_key,
   generation, channel, status, attempts, last_error, CAST(failure_history AS text),
   CAST(extract(epoch FROM first_failed_at) * 1000 AS bigint), CAST(extract(epoch FROM deleted_at) * 1000 AS bigint),
   position
 FROM core.outbox
-WHERE status = 'failed' AND (:event_type = '' OR event_type = :event_type)
-  AND (CAST(:generation AS bigint) < 0 OR generation = :generation) AND position < CAST(:before AS bigint)
-ORDER BY position DESC LIMIT :most;
-
--- name: found
-SELECT CAST(id AS text), event_type, event_version, to_json(occurred_at) #>> '{}', source, target, content_class,
-  CAST(workspace_id AS text), CAST(payload AS text), idempotency_key, trace_context, order_key,
-  generation, channel, status, attempts, last_error, CAST(failure_history AS text),
-  CAST(extract(epoch FROM first_failed_at) * 1000 AS bigint), CAST(extract(epoch FROM deleted_at) * 1000 AS bigint),
-  position
-FROM core.outbox
-WHERE id = CAST(CAST(:event_id AS text) AS uuid);
+WHERE id = ANY (ARRAY(SELECT CAST(i AS uuid) FROM jsonb_array_elements_text(CAST(:ids AS jsonb)) AS i))
+ORDER BY position DESC;
 
 -- name: deliveries
 SELECT handler_name, status, attempts, last_error, lease_owner FROM core.outbox_deliveries

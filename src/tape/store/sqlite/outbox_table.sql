@@ -1,28 +1,21 @@
--- name: listed
-SELECT id, event_type, event_version, occurred_at, source, target, content_class, workspace_id, payload,
-  idempotency_key, trace_context, order_key,
-  generation, channel, status, attempts, last_error, failure_history, first_failed_at, deleted_at, position
-FROM core_outbox
-WHERE (:status = '' OR status = :status) AND (:event_type = '' OR event_type = :event_type)
-  AND (:generation < 0 OR generation = :generation) AND position < :before
-ORDER BY position DESC LIMIT :most;
+-- name: page
+-- Each status has its part of the index; the pages of all that are asked for are merged.
+SELECT o.id FROM json_each('["pending", "in_flight", "delivered", "failed"]') AS s JOIN core_outbox AS o ON o.id IN (
+  SELECT id FROM core_outbox
+  WHERE status = s.value AND (:event_type = '' OR event_type = :event_type)
+    AND (:generation < 0 OR generation = :generation) AND position < :before
+  ORDER BY position DESC LIMIT :most
+)
+WHERE :status IN ('', s.value)
+ORDER BY o.position DESC LIMIT :most;
 
--- name: listed_failed
--- Names the status, so that the index of the dead letters serves it.
+-- name: rows
 SELECT id, event_type, event_version, occurred_at, source, target, content_class, workspace_id, payload,
   idempotency_key, trace_context, order_key,
   generation, channel, status, attempts, last_error, failure_history, first_failed_at, deleted_at, position
 FROM core_outbox
-WHERE status = 'failed' AND (:event_type = '' OR event_type = :event_type)
-  AND (:generation < 0 OR generation = :generation) AND position < :before
-ORDER BY position DESC LIMIT :most;
-
--- name: found
-SELECT id, event_type, event_version, occurred_at, source, target, content_class, workspace_id, payload,
-  idempotency_key, trace_context, order_key,
-  generation, channel, status, attempts, last_error, failure_history, first_failed_at, deleted_at, position
-FROM core_outbox
-WHERE id = :event_id;
+WHERE id IN (SELECT value FROM json_each(:ids))
+ORDER BY position DESC;
 
 -- name: deliveries
 SELECT handler_name, status, attempts, last_error, lease_owner FROM core_outbox_deliveries

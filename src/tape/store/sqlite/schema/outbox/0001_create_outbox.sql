@@ -35,7 +35,7 @@ CREATE INDEX core_outbox_new_keys ON core_outbox (generation, order_key, positio
   WHERE is_fanned_out = 0 AND order_key IS NOT NULL;
 CREATE INDEX core_outbox_open ON core_outbox (generation, position)
   WHERE is_fanned_out = 1 AND status IN ('pending', 'in_flight');
-CREATE INDEX core_outbox_failed ON core_outbox (position) WHERE status = 'failed';
+CREATE INDEX core_outbox_status ON core_outbox (status, position);
 CREATE INDEX core_outbox_age ON core_outbox (created_at) WHERE status IN ('delivered', 'failed');
 
 CREATE TABLE core_outbox_deliveries (
