@@ -160,7 +160,7 @@ async def aconnect(
         return
     opened = open_backend(place, lake=lake, must_exist=must_exist, unsafe_durability=unsafe_durability)
     async with opened as backend:
-        ledgers = ledgers_of(backend.store, backend.journal)
+        ledgers = ledgers_of(backend.store, backend.journal, settings.outbox or place)
         await ledgers.check()
         yield AsyncNode(ledgers, settings.app)
 
@@ -188,13 +188,31 @@ async def open_operations(
             yield ledgers_of(store, journal)
 
 
-def ledgers_of(store: Store, journal: Journal) -> "Ledgers":
-    """The ledgers of a store; they run its other operations too."""
+@asynccontextmanager
+async def open_outbox_operations(url: str, schema: str) -> AsyncIterator["OperationCalls"]:
+    """What runs the operations of an outbox: of a database, or of the server at tape://host:port."""
+    from tape.operations.handlers import Handlers
+    from tape.outbox.operations import SCHEMA, OutboxOperations
+
+    if not _is_far(url):
+        yield Handlers(OutboxOperations(url, schema))
+        return
+    if schema != SCHEMA:
+        raise UsageError(f"a server has one outbox, and none in the schema {schema!r}; name its database in --store")
+    from tape.sdk.remote.node import reached_ledgers
+
+    async with reached_ledgers(url) as far:
+        yield far
+
+
+def ledgers_of(store: Store, journal: Journal, outbox: str = "") -> "Ledgers":
+    """The ledgers of a store; they run its other operations too, and those of the outbox at a URL."""
     from tape.matcher.reactions import Reactions
     from tape.matcher.tasks import Tasks
+    from tape.outbox.operations import OutboxOperations
     from tape.runs.ledgers import Ledgers
 
-    return Ledgers(store, journal, Reactions(store, journal), Tasks(store, journal))
+    return Ledgers(store, journal, Reactions(store, journal), Tasks(store, journal), OutboxOperations(outbox))
 
 
 def _is_far(url: str) -> bool:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tape.runs.cold_runs import ColdRuns
     from tape.runs.ledgers import Ledgers
     from tape.server.grpc.door import Door
-    from tape.server.node import Node, OpenOutbox
+    from tape.server.node import Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ async def serve(service: Service, on_ready: Callable[[Address, Address | None], 
         open_when_available(make, "serve") as store,
         run_journal(store, tail_entries, cold) as journal,
         _matching(store, journal, service.has_reactions),
-        nullcontext(ledgers_of(store, journal)) as all_ledgers,
+        nullcontext(ledgers_of(store, journal, Settings.read(os.environ).outbox or service.store)) as all_ledgers,
         nullcontext(all_ledgers if service.has_reactions else None) as ledgers,
         open_forks(journal, service.producers, meters.published.add, ledgers=ledgers) as forks,
         _searching(service) as searches,
@@ -103,7 +103,6 @@ async def serve(service: Service, on_ready: Callable[[Address, Address | None], 
             meters=meters,
             cold=cold_runs,
             ledgers=ledgers,
-            outbox=_outbox(Settings.read(os.environ).outbox or service.store),
             lake=_lake_jobs(service, store),
             searches=searches,
             is_bounded=service.is_bounded,
@@ -140,15 +139,6 @@ def _report_ready(
     on_ready: Callable[[Address, Address | None], None], grpc_server: "Door | None", http: Address
 ) -> None:
     on_ready(http, None if grpc_server is None else grpc_server.address)
-
-
-def _outbox(url: str) -> "OpenOutbox | None":
-    """How to open the outbox at a URL, if it can have one."""
-    if urlsplit(url).scheme not in ("sqlite", "postgresql", "postgres"):
-        return None
-    from tape.outbox.database import open_table
-
-    return partial(open_table, url)
 
 
 @asynccontextmanager

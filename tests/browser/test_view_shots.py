@@ -53,7 +53,7 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
             "CHILD": http.post("/forks", json=asked).json()["child_run_id"],
             "POSITION": str(dead["source_global_seq"]),
             "TASK": dead["task_id"],
-            "LETTER": http.get("/outbox/failed").json()["rows"][0]["event_id"],
+            "LETTER": http.get("/outbox?status=failed").json()["rows"][0]["event_id"],
         }
 
 

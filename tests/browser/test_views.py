@@ -136,7 +136,7 @@ async def test_a_failed_row_of_the_outbox_is_shown_and_replayed(screen: Screen, 
     await screen.page.get_by_role("dialog").get_by_role("button", name="Replay").click()
 
     await expect(screen.page.locator(".about .status")).to_contain_text("pending")
-    assert http.get("/outbox/failed").json()["rows"] == []
+    assert http.get("/outbox?status=failed").json()["rows"] == []
 
 
 async def test_the_lake_shows_its_entries_and_tables_and_runs_queries(screen: Screen) -> None:

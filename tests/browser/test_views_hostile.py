@@ -93,7 +93,7 @@ def places(http: httpx.Client) -> Iterator[str]:
     """Every view that shows the third text, and views that are asked for by such a name."""
     tasks = http.get("/tasks", params={"status": "dlq"}).json()["tasks"]
     task = next(task for task in tasks if task["subject"] == "/x/2")
-    letter = next(row for row in http.get("/outbox/failed").json()["rows"] if row["event_type"] == TEXTS[2])
+    letter = next(row for row in http.get("/outbox?status=failed").json()["rows"] if row["event_type"] == TEXTS[2])
     yield from ("#/reactions", "#/reactions/x.2", "#/tasks", f"#/tasks/{task['task_id']}", "#/outbox?status=failed")
     yield from (f"#/outbox/{letter['event_id']}", "#/lake?table=tool_usage")
     yield from (f"#/{view}/{quote(TEXTS[2], safe='')}" for view in ("reactions", "tasks", "outbox"))

@@ -16,9 +16,9 @@ ANY_PORT = Address("127.0.0.1", 0)
 
 
 @asynccontextmanager
-async def served(store: Store, journal: Journal) -> AsyncIterator[str]:
-    """The URL of a server over a store."""
-    ledgers = ledgers_of(store, journal)
+async def served(store: Store, journal: Journal, outbox: str = "") -> AsyncIterator[str]:
+    """The URL of a server over a store, beside the outbox at a URL."""
+    ledgers = ledgers_of(store, journal, outbox)
     door = Door(Hall(store=store, journal=journal, ledgers=ledgers, operations=ledgers), ANY_PORT)
     await door.open()
     assert door.address is not None
@@ -29,7 +29,7 @@ async def served(store: Store, journal: Journal) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def reached(store: Store, journal: Journal) -> AsyncIterator[AsyncNode]:
+async def reached(store: Store, journal: Journal, outbox: str = "") -> AsyncIterator[AsyncNode]:
     """A client of such a server."""
-    async with served(store, journal) as url, connected(url) as node:
+    async with served(store, journal, outbox) as url, connected(url) as node:
         yield node

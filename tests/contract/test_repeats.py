@@ -56,6 +56,7 @@ NOTHING_TO_CONTRADICT = {
     "obligation.retry": "it has no arguments; one that is already due again stays so",
     "timer.cancel": "it has no arguments; a repetition answers that there was nothing to cancel",
     "gate.wait": "the context is a note for people, and a function that runs again may word it anew",
+    "outbox.partition": "it has no arguments; partitions that exist stay as they are",
     "budget.set": "it sets: the newest caps count",
     "reaction.register": "it registers: the newest definition counts",
     "reaction.pause": "the reason is a note for people, and a paused reaction stays paused",

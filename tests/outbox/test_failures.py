@@ -15,7 +15,7 @@ import pydantic
 import pytest
 import sqlalchemy.exc
 
-from tape.core.outbox import HandlerSubscription, Settled, settled
+from tape.core.outbox import HandlerSubscription, OutboxStatus, Settled, settled
 from tape.core.task import Claimed, ClaimRequest, Died, Done, Failed, Settlement, Task, TaskClaim
 from tape.outbox import DEFAULT_RETRY_POLICY, OutboxEvent, RetryPolicy, TerminalHandlerError, parse
 from tape.outbox.database import open_outbox
@@ -99,7 +99,7 @@ def test_an_attempt_ends_done_tried_again_or_dead() -> None:
     policy = RetryPolicy(retries=1)
 
     assert settled(Done(), 1, policy, 0.5).status == "delivered"
-    assert settled(Failed("x"), 1, policy, 0.5) == Settled("pending", "x", timedelta(seconds=0.5))
+    assert settled(Failed("x"), 1, policy, 0.5) == Settled(OutboxStatus.PENDING, "x", timedelta(seconds=0.5))
     assert settled(Failed("x"), 2, policy, 0.5).status == "failed"
     assert settled(Died("x"), 1, policy, 0.5).status == "failed"
 

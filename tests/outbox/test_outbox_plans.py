@@ -107,7 +107,9 @@ async def test_a_page_of_rows_reads_no_more_than_it_shows(status: str, postgres:
 @pytest.mark.parametrize("status", STATUSES)
 async def test_a_page_of_rows_on_sqlite_reads_along_an_index(status: str, sqlite: BusinessDatabase) -> None:
     statement = in_schema("sqlite", "outbox_table.sql", "core")["page"]
-    taken, shown = [], []
+    plan: list[str] = []
+    taken: list[int] = []
+    shown: list[Any] = []
 
     async with sqlite.connected() as connection:
         for many in (PAGE, 100 * PAGE):

@@ -1,6 +1,7 @@
 """A large outbox: partitioned by month, and reported by `tape doctor`."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from tape.cli.doctor.outbox import findings_of
 from tape.cli.main import run
 from tape.core.errors import UsageError
 from tape.core.outbox import OutboxRetention
+from tape.core.outbox_record import OutboxStats
 from tape.outbox.database import migrate, open_outbox
-from tape.store.outbox.table import OutboxStats, OutboxTable
+from tape.store.outbox.table import OutboxTable
 from tests.deadlines import DEADLINE_S
 from tests.outbox.business_database import BusinessDatabase, RecordingHandler, make_event
 
@@ -20,7 +22,9 @@ PARTITIONS = (
     "SELECT c.relname::text FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid "
     "WHERE i.inhparent = 'core.outbox'::regclass ORDER BY 1"
 )
-QUIET = OutboxStats(0, 0, 0, 0, 1_000, 1.0, 2.0, 0.0)
+QUIET = OutboxStats(
+    pending=0, in_flight=0, failed=0, oldest_ms=0, rows=1_000, ack_p50_ms=1.0, ack_p99_ms=2.0, notify_queue_usage=0.0
+)
 
 
 async def divided(business: BusinessDatabase) -> list[str]:
@@ -90,12 +94,12 @@ async def test_a_divided_table_is_replayed_handed_over_and_forgotten_like_any_ot
     async with open_outbox(postgres.url) as database:
         table = OutboxTable(database)
         (failed,) = [record for record in await table.listed() if record.status == "failed"]
-        replayed = await table.replay([failed.event.event_id], 8, "me")
+        replayed = await table.replay([failed.event_id], 8, "me")
         handed = await table.hand_over(7, 8)
         await postgres.run("UPDATE core.outbox SET created_at = now() - INTERVAL '90 days', status = 'delivered'")
         kept = await table.retain(OutboxRetention())
 
-    assert (replayed, handed) == ([failed.event.event_id], 1)
+    assert (replayed, handed) == ([failed.event_id], 1)
     assert kept.marked == 2
 
 
@@ -128,14 +132,14 @@ async def test_a_file_cannot_be_divided(tmp_path: Path) -> None:
     ],
 )
 def test_statistics_give_advice(grown: dict[str, float], advice: list[str]) -> None:
-    given = QUIET._replace(**grown)  # type: ignore[arg-type]
+    given = replace(QUIET, **grown)  # type: ignore[arg-type]
 
     assert len(given.advice) == len(advice)
     assert all(words in text for words, text in zip(advice, given.advice, strict=True))
 
 
 def test_the_doctor_reports_a_large_outbox() -> None:
-    findings = findings_of(QUIET._replace(rows=6_000_000, failed=2))
+    findings = findings_of(replace(QUIET, rows=6_000_000, failed=2))
 
     found = {finding.subject: finding for finding in findings}
     assert found["outbox"].status == "ok"

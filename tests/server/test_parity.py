@@ -10,7 +10,7 @@ import pytest
 from tape.operations.catalogue import OPERATIONS
 from tape.operations.surfaces import EXCEPTIONS
 from tests.server.conftest import Start
-from tests.server.parity import CALLS, COMMANDS, HTTP, Answer, by_commands, by_http, by_library, differing
+from tests.server.parity import CALLS, COMMANDS, HTTP, Answer, by_commands, by_http, by_library, differing, fill_outbox
 from tests.servers.databases import Databases
 
 MakeStore = Callable[[], str]
@@ -18,14 +18,19 @@ MakeStore = Callable[[], str]
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeStore]:
-    """Makes empty stores."""
+    """Makes stores that are empty but for an outbox."""
     numbers = iter(range(100))
     if request.param == "sqlite":
-        yield lambda: f"sqlite:///{tmp_path}/{next(numbers)}.db"
+        yield lambda: with_outbox(f"sqlite:///{tmp_path}/{next(numbers)}.db")
         return
     databases: Databases = request.getfixturevalue("postgres_databases")
     with ExitStack() as stack:
-        yield lambda: stack.enter_context(databases.database())
+        yield lambda: with_outbox(stack.enter_context(databases.database()))
+
+
+def with_outbox(url: str) -> str:
+    anyio.run(fill_outbox, url)
+    return url
 
 
 @pytest.fixture

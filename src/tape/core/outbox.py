@@ -1,4 +1,4 @@
-"""Values of the outbox: events, subscriptions of handlers, retry policies, rows and deliveries."""
+"""Values of the outbox: events, subscriptions of handlers, retry policies and the retention."""
 
 import hashlib
 import os
@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import Final, Literal, NamedTuple, TypeAlias, assert_never
 from uuid import UUID
 
@@ -15,7 +16,6 @@ from tape.core.codec import JsonValue
 from tape.core.errors import UsageError, quoted
 from tape.core.task import Died, Done, Failed, Outcome, Released
 
-Status: TypeAlias = Literal["pending", "in_flight", "delivered", "failed"]
 Begin: TypeAlias = Literal["pending", "now", "all"] | int
 
 DEFAULT_CHANNEL: Final = "outbox_default"
@@ -32,6 +32,15 @@ _is_handler = re.compile("[a-z0-9][a-z0-9_-]*([.][a-z0-9][a-z0-9_-]*)+").fullmat
 _generation_of = re.compile("outbox_gen_([0-9]+)(_[a-z0-9_]+)?").fullmatch
 _trace_of = re.compile("[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}").fullmatch
 _set = object.__setattr__
+
+
+class OutboxStatus(StrEnum):
+    """The status of a row or of a delivery; failed rows are the dead letters."""
+
+    PENDING = "pending"
+    IN_FLIGHT = "in_flight"
+    DELIVERED = "delivered"
+    FAILED = "failed"
 
 
 def new_event_id() -> UUID:
@@ -70,17 +79,17 @@ class OutboxEvent:
 
     def __post_init__(self) -> None:
         for name in ("event_type", "source", "content_class"):
-            _check_text(name, getattr(self, name))
+            check_text(name, getattr(self, name))
         for name in ("target", "order_key", "trace_context"):
             if getattr(self, name) is not None:
-                _check_text(name, getattr(self, name))
+                check_text(name, getattr(self, name))
         if not isinstance(self.event_version, int) or not 1 <= self.event_version < 2**31:
             raise UsageError(f"event_version is a whole number from 1 on, not {quoted(self.event_version)}")
         if self.occurred_at.tzinfo is None:
             raise UsageError("occurred_at needs a time zone")
         _set(self, "payload_json", _payload_text(self.payload))
         _set(self, "idempotency_key", self.idempotency_key or str(self.event_id))
-        _check_text("idempotency_key", self.idempotency_key)
+        check_text("idempotency_key", self.idempotency_key)
 
 
 def _payload_text(payload: object) -> str:
@@ -92,7 +101,7 @@ def _payload_text(payload: object) -> str:
     return text
 
 
-def _check_text(name: str, value: object) -> None:
+def check_text(name: str, value: object) -> None:
     if not isinstance(value, str) or not 1 <= len(value) <= MAX_TEXT or not value.isprintable():
         raise UsageError(f"{name} is 1 to {MAX_TEXT} visible characters, not {quoted(value)}")
 
@@ -187,31 +196,6 @@ class HandlerSubscription:
         return hashlib.sha256(codec.encode(fields).encode()).hexdigest()[:16]
 
 
-class OutboxRecord(NamedTuple):
-    """A row of the outbox with its status and its failures."""
-
-    event: OutboxEvent
-    generation: int
-    channel: str
-    status: Status
-    attempts: int
-    last_error: str | None
-    failure_history: list[dict[str, JsonValue]]
-    first_failed_at_ms: int | None
-    deleted_at_ms: int | None
-    position: int
-
-
-class DeliveryState(NamedTuple):
-    """The state of the delivery of one event to one handler."""
-
-    handler_name: str
-    status: Status
-    attempts: int
-    last_error: str | None
-    lease_owner: str | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxRetention:
     """How long rows are kept: active, then marked as deleted for a grace period, then deleted.
@@ -244,7 +228,7 @@ def with_trace(event: OutboxEvent, traceparent: str | None) -> OutboxEvent:
 class Settled(NamedTuple):
     """A delivery's state after an attempt has ended."""
 
-    status: Status
+    status: OutboxStatus
     error: str | None = None
     after: timedelta = timedelta(0)
     is_released: bool = False
@@ -254,14 +238,15 @@ def settled(outcome: Outcome, attempts: int, policy: RetryPolicy, jitter: float)
     """The next state of a delivery after the outcome of its newest attempt; jitter is 0 to 1."""
     match outcome:
         case Done():
-            return Settled("delivered")
+            return Settled(OutboxStatus.DELIVERED)
         case Died(error):
-            return Settled("failed", error[:MAX_ERROR])
+            return Settled(OutboxStatus.FAILED, error[:MAX_ERROR])
         case Released():
-            return Settled("pending", is_released=True)
+            return Settled(OutboxStatus.PENDING, is_released=True)
         case Failed(error, after):
             if attempts >= policy.attempts:
-                return Settled("failed", error[:MAX_ERROR])
-            return Settled("pending", error[:MAX_ERROR], policy.delay(attempts, jitter) if after is None else after)
+                return Settled(OutboxStatus.FAILED, error[:MAX_ERROR])
+            wait = policy.delay(attempts, jitter) if after is None else after
+            return Settled(OutboxStatus.PENDING, error[:MAX_ERROR], wait)
         case _:
             assert_never(outcome)

@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from tape.operations import budgets, effects, gates, journal_runs, obligations, reactions, runs, tasks, values
+from tape.operations import budgets, effects, gates, journal_runs, obligations, outbox, reactions, runs, tasks, values
 
 OPERATIONS: Final = (
     *journal_runs.OPERATIONS, *runs.OPERATIONS, *effects.OPERATIONS, *obligations.OPERATIONS, *gates.OPERATIONS,
     *budgets.OPERATIONS, *values.OPERATIONS, *reactions.OPERATIONS, *tasks.OPERATIONS,
+    *outbox.OPERATIONS,
 )  # fmt: skip

@@ -26,6 +26,7 @@ NO_WAIT: Final = timedelta(0)
 
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "active_ms": "How long a row that has ended is kept, in milliseconds.",
         "after": "The last seq handled; 0 is before the first.",
         "agent_app": "The app that a run is begun of, if the reaction is an agent.",
         "app": "The app that the work or the run belongs to.",
@@ -61,12 +62,21 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "error": "What failed.",
         "error_json": "The error that the effect ended with.",
         "event": "The event.",
+        "event_id": "The event.",
+        "event_ids": "The events; without them, the dead letters that the other fields select.",
+        "event_type": "Only events of this type.",
         "external_ref": "The name of the effect in the outside system.",
         "fence": "The attempt of the run's worker; a newer one makes the request fail.",
         "fire_at_ms": "When the timer fires, in milliseconds since 1970.",
+        "from_generation": "Only dead letters of this generation.",
         "gate": "The gate.",
+        "generation": "The generation.",
         "global_seq": "The position of the entry.",
+        "grace_ms": "How long a row stays marked before it is deleted, in milliseconds.",
+        "handled_active_ms": "How long a handled key is kept, in milliseconds.",
+        "handled_grace_ms": "How much longer a handled key is kept, in milliseconds.",
         "handler_kind": "What handles a match: 1 a run of an agent, 2 a function of a worker, 3 a message to a peer.",
+        "handler_name": "Only dead letters that this handler failed.",
         "idempotency_key": "The key of the effect in its run.",
         "identity": "On whose behalf the run acts.",
         "if_version": "Only over this version; 0: only if there is no value.",
@@ -119,12 +129,14 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "reaction_id": "The reaction.",
         "reaction_ids": "Only tasks of these reactions.",
         "release": "The work was not attempted: any worker may claim the task at once.",
+        "replayed_by": "Who replays; the row's history says it.",
         "request_json": "What was asked for.",
         "reservation_id": "The name of the reservation.",
         "resolution": "What a check has shown.",
         "resolution_json": "The answer.",
         "response_json": "What was answered.",
         "result_json": "The result.",
+        "retired": "The generation whose rows are handed over.",
         "retry_after_ms": "Wait so long before the next attempt instead of the reaction's backoff, in milliseconds.",
         "retry_backoff_ms": "The wait after the first failed attempt, in milliseconds; it doubles.",
         "retry_max": "Attempts after the first.",
@@ -157,13 +169,17 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
+RETENTIONS: Final = ("active", "grace", "handled_active", "handled_grace")
+LONGEST_KEPT: Final = timedelta(days=36_500)
+
 EXAMPLES: Final[Mapping[str, str | int | dict[str, str]]] = MappingProxyType(
     {
         "app": "shop", "at_seq": 3, "attempt": 1, "before_ms": 1_893_456_000_000, "decision_index": 0,
         "effect_key": "charge-1", "event": {"id": "event-1"}, "fire_at_ms": 1_893_456_000_000, "gate": "approval",
+        "event_id": "5f0c7f2e-1f0a-4b6e-9a53-0d9a3e0c2b11",
         "global_seq": 7, "reaction_id": "greet-guests", "task_id": "0f343b0931126a20.000000000000007",
         "idempotency_key": "charge-1", "key": "fx", "kind": "refund", "namespace": "treasury", "number": 1,
-        "other": "order-2", "owner": "worker-1", "reservation_id": "call-1", "resolution": "confirmed",
+        "other": "order-2", "owner": "worker-1", "reservation_id": "call-1", "resolution": "confirmed", "retired": 1,
         "run_id": "order-1", "session": "monday", "status": "confirmed", "timer_id": "reminder", "tool": "charge-card",
         "user": "ann", "value_json": "1",
     }
@@ -195,6 +211,9 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         **dict.fromkeys(("opened_after", "opened_before", "closed_after", "closed_before"), whole(0, LAST_MS)),
         **{name: whole(*bounds) for name, bounds in REACTION_BOUNDS.items()},
         "wait": rules.duration(NO_WAIT, LONGEST_WAIT),
+        "event_id": rules.EVENT_ID, "event_ids": rules.EVENT_IDS, "event_type": rules.EVENT_TYPE,
+        "replayed_by": rules.NAME,
+        **{f"OutboxRetention.{each}": rules.duration(NO_WAIT, LONGEST_KEPT) for each in RETENTIONS},
     }
 )  # fmt: skip
 

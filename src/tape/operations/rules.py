@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 from typing import Annotated, Any, Final, Literal
+from uuid import UUID
 
 from msgspec import Meta
 
@@ -13,6 +14,7 @@ from tape.core.claim import LONGEST, SHORTEST, check_lease, check_owner
 from tape.core.errors import UsageError, quoted
 from tape.core.event import check_run_id
 from tape.core.ids import ID_GRAMMAR, ID_IN_WORDS, is_id
+from tape.core.outbox import MAX_TEXT, check_text
 from tape.core.page import MAX_CURSOR
 from tape.core.reaction import check_reaction_id
 from tape.core.registration import check_reason
@@ -22,6 +24,7 @@ from tape.core.text import MAX_BODY, MAX_NAME, check_body, check_name
 LARGEST: Final = (1 << 63) - 1
 MILLISECOND: Final = timedelta(milliseconds=1)
 PRINTABLE: Final = {"format": "printable"}
+MAX_NAMED: Final = 1_000  # events in one request
 
 Id = Annotated[str, Meta(pattern=f"^{ID_GRAMMAR}$", description="1 to 128 of A-Z a-z 0-9 . _ -")]
 OptionalId = Annotated[str, Meta(pattern=f"^({ID_GRAMMAR})?$", description="an id, or empty")]
@@ -41,6 +44,8 @@ Body = Annotated[str, Meta(max_length=MAX_BODY, description="usually JSON; Tape 
 JsonObject = Annotated[
     str, Meta(max_length=MAX_BODY, description="a JSON object as text", extra_json_schema={"format": "json-object"})
 ]
+EventType = Annotated[str, Meta(max_length=MAX_TEXT, description="printable text", extra_json_schema=PRINTABLE)]
+EventIds = Annotated[list[UUID], Meta(max_length=MAX_NAMED)]
 Dollars = Annotated[float, Meta(ge=0, le=(1 << 53) // 1_000_000)]
 
 
@@ -117,6 +122,18 @@ def _check_names(what: str, value: Any) -> None:
         check_name(f"one of {what}", each, may_be_empty=True)
 
 
+def _check_event_ids(what: str, value: Any) -> None:
+    if not isinstance(value, tuple | list) or not all(isinstance(each, UUID) for each in value):
+        raise UsageError(f"{what} is a list of UUIDs, not {quoted(value)}")
+    if len(value) > MAX_NAMED:
+        raise UsageError(f"{what} are at most {MAX_NAMED:,}, not {len(value):,}")
+
+
+def _check_event_type(what: str, value: Any) -> None:
+    if value != "":
+        check_text(what, value)
+
+
 def _check_id(what: str, value: Any) -> None:
     if not isinstance(value, str) or not is_id(value):
         raise UsageError(f"{what} must be {ID_IN_WORDS}, not {quoted(value)}")
@@ -143,5 +160,8 @@ REACTION_ID: Final = Rule(Id, lambda what, value: check_reaction_id(value))
 OPTIONAL_REACTION_ID: Final = Rule(OptionalId, lambda what, value: value == "" or check_reaction_id(value))
 APP: Final = Rule(App, lambda what, value: check_app(value))
 REASON: Final = Rule(RequiredName, lambda what, value: check_reason(value))
+EVENT_ID: Final = instance(UUID)
+EVENT_IDS: Final = Rule(EventIds, _check_event_ids)
+EVENT_TYPE: Final = Rule(EventType, _check_event_type)
 CURSOR: Final = Rule(Cursor, check_body)
 LEASE: Final = Rule(duration(SHORTEST, LONGEST).schema, lambda what, value: check_lease(value))

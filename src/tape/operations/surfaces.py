@@ -16,10 +16,10 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "decision": ("decision_index",), "effect": ("idempotency_key",), "obligation": ("number",), "gate": ("gate",),
         "timer": ("timer_id",), "value": ("namespace", "key"), "session": ("app", "user", "session"),
-        "reaction": ("global_seq", "reaction_id"), "task": ("task_id",),
+        "reaction": ("global_seq", "reaction_id"), "task": ("task_id",), "outbox": ("event_id",),
     }
 )  # fmt: skip
-PLURALS: Final = {"budget": "budget"}  # a run has one
+PLURALS: Final = {"budget": "budget", "outbox": "outbox"}  # a run has one budget, and a server one outbox
 ALL_RUNS: Final = "-"  # in a path, in place of a run
 SHORT_VERBS: Final = {"list": "ls", "get": "show"}
 
@@ -57,7 +57,7 @@ CLI: Final[Mapping[str, str]] = MappingProxyType(
         "run.get": "tape run state", "event.list": "tape tail",
         "gate.send": "tape run signal", "value.write": "tape value set", "value.get": "tape value get",
         "value.delete": "tape value delete", "reaction.register": "tape reaction add",
-        "reaction.remove": "tape reaction rm",
+        "reaction.remove": "tape reaction rm", "outbox.retain": "tape outbox retention",
     }
 )  # fmt: skip
 
@@ -69,10 +69,16 @@ SDK: Final[Mapping[str, str]] = MappingProxyType(
         "effect.doubt-silent": "dispatch.mark_lost_in_doubt", "value.write": "values.set",
         "reaction.list": "reactions.list", "reaction.get": "reactions.get", "task.list": "tasks.list",
         "task.get": "tasks.get",
+        **{f"outbox.{verb}": f"outbox.{verb}" for verb in ("list", "get", "stats", "replay", "retain")},
+        "outbox.hand-over": "outbox.hand_over",
     }
 )  # fmt: skip
 
-EXCEPTIONS: Final[Mapping[tuple[str, str], str]] = MappingProxyType({})
+_AT_THE_DATABASE: Final = "It locks the table and needs its owner's rights, so an operator runs it at the database."
+
+EXCEPTIONS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
+    {("outbox.partition", surface): _AT_THE_DATABASE for surface in ("http", "grpc", "sdk")}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

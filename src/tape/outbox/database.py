@@ -44,6 +44,23 @@ async def open_table(url: str, schema: str = "core") -> AsyncIterator[OutboxTabl
         yield OutboxTable(database)
 
 
+def may_have_outbox(url: str, schema: str = "core") -> bool:
+    """Whether an outbox may be opened: a file without one would be changed by that, and a missing one is an error."""
+    if not _is_sqlite(url):
+        return True
+    from tape.store.sqlite.location import Location
+    from tape.store.sqlite.outbox import has_outbox
+
+    location = Location.parse(url, unsafe_durability=True)
+    path = location.path
+    if path is None:
+        return True
+    if not path.exists():
+        raise UsageError(f"there is no file {str(path)!r}; see --store and TAPE_OUTBOX_URL, or run tape outbox migrate")
+    location.refuse_folder()
+    return has_outbox(path, schema)
+
+
 async def migrate(url: str, *, schema: str = "core") -> tuple[str, ...]:
     """Applies the missing migrations of an outbox and returns their names."""
     if _is_sqlite(url):

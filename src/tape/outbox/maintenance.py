@@ -1,5 +1,6 @@
 """What a listener does beside handling: keep its handlers registered, and apply the retention."""
 
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Final, NoReturn
 
@@ -42,5 +43,5 @@ async def apply_retention(database: OutboxDatabase, retention: OutboxRetention) 
         except Unavailable as error:
             log.warning("outbox.unavailable", reason=str(error))
         else:
-            log.info("outbox.retained", **result._asdict())
+            log.info("outbox.retained", **asdict(result))
         await anyio.sleep(RETENTION_INTERVAL_S)

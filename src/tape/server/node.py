@@ -1,10 +1,7 @@
 """The parts of a server that its handlers use; compose puts them together."""
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TypeAlias
 
 import anyio
 
@@ -18,10 +15,7 @@ from tape.runs.forks import Forks
 from tape.runs.ledgers import Ledgers
 from tape.server.sse.fan_out import FanOutGroups
 from tape.server.sse.subscribers import Subscribers
-from tape.store.outbox.table import OutboxTable
 from tape.telemetry import Meters
-
-OpenOutbox: TypeAlias = Callable[[], AbstractAsyncContextManager[OutboxTable]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +24,7 @@ class Node:
 
     A bounded store deletes old entries, an ephemeral one ends with this process. `operations` runs every operation.
     `cold` is set if files keep what the store deletes, `ledgers` if it has any, `lake` and `searches` if it can have a
-    lake. `outbox` opens the outbox's own database for each request, because requests are rare.
+    lake.
     """
 
     journal: Journal
@@ -43,7 +37,6 @@ class Node:
     draining: anyio.Event = field(default_factory=anyio.Event)
     cold: ColdRuns | None = None
     ledgers: Ledgers | None = None
-    outbox: OpenOutbox | None = None
     lake: LakeQueries | None = None
     searches: Searches | None = None
     is_bounded: bool = False

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import Enum, IntEnum
 from types import MappingProxyType, UnionType
 from typing import Any, Final, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from uuid import UUID
 
 from google.protobuf.message import Message
 
+from tape.core import codec
 from tape.core.errors import UsageError, quoted
 
 V = TypeVar("V")
@@ -121,7 +123,8 @@ def _field_mappings(
     kind: type, names: Names, known: Mapping[str, Any], without: Collection[str] = ()
 ) -> tuple[FieldMapping, ...]:
     hints = get_type_hints(kind)
-    wanted = [(each, names.get(each.name, each.name)) for each in fields(kind) if each.name not in without]
+    given = [each for each in fields(kind) if each.init and each.name not in without]
+    wanted = [(each, names.get(each.name, each.name)) for each in given]
     return tuple(
         FieldMapping(each.name, field, _codec_of(hints[each.name]), known[field].has_presence, _has_default(each))
         for each, field in wanted
@@ -166,8 +169,19 @@ def _codec_of(hint: Any) -> FieldCodec:
             lambda values: [item.encode(each) for each in values], lambda field: tuple(map(item.decode, field))
         )
     if origin is not None:
-        return FieldCodec(dict, dict)
+        return FieldCodec(dict, dict) if arguments[1] is str else FieldCodec(_encode_json, codec.decode)
     return _plain(getattr(hint, "__supertype__", hint))
+
+
+def _encode_json(value: Mapping[str, Any]) -> str:
+    return codec.encode(dict(value))
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise UsageError(f"an event's id is a UUID, not {quoted(text)}") from None
 
 
 def _plain(kind: type) -> FieldCodec:
@@ -177,6 +191,10 @@ def _plain(kind: type) -> FieldCodec:
         return FieldCodec(lambda span: span // _MS, duration, is_none_at_0=True)
     if kind is float:
         return FieldCodec(float, float)
+    if issubclass(kind, UUID):
+        return FieldCodec(str, _uuid)
+    if issubclass(kind, datetime):
+        return FieldCodec(datetime.isoformat, datetime.fromisoformat)
     if is_dataclass(kind):
         return FieldCodec(lambda value: _MAPPINGS[kind].message(value), lambda field: _MAPPINGS[kind].value(field))
     return FieldCodec(lambda value: value, lambda field: field)

@@ -7,11 +7,12 @@ name, and the fields of `of`, which identifies a record, stand beside the others
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, inspect
@@ -26,6 +27,7 @@ from tape.operations.surfaces import PLURALS
 Json = dict[str, Any]
 
 _WHOLE: Final = re.compile("(-?[0-9]+)[.]0+")  # to JSON Schema 7.0 is an integer
+ROWS: Final = {"outbox": "rows"}
 
 
 @cache
@@ -118,6 +120,8 @@ def plain(value: Any) -> Any:
         return dict(_members(value))
     if isinstance(value, Enum):
         return value.value
+    if isinstance(value, UUID | datetime):
+        return str(value) if isinstance(value, UUID) else value.isoformat()
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
@@ -129,6 +133,8 @@ def plain(value: Any) -> Any:
 
 def _members(value: Any) -> Iterator[tuple[str, Any]]:
     for field in type(value).__dataclass_fields__.values():
+        if not field.init:
+            continue
         member = getattr(value, field.name)
         if field.name == "of":
             yield from _members(member)
@@ -143,7 +149,7 @@ def _is_record(kind: Any) -> bool:
 
 
 def _rows(operation: Operation) -> str:
-    return PLURALS.get(operation.noun, f"{operation.noun}s")
+    return ROWS.get(operation.noun) or PLURALS.get(operation.noun, f"{operation.noun}s")
 
 
 def is_list(kind: Any) -> bool:
@@ -175,7 +181,7 @@ def _value(hint: Any, given: Any) -> Any:
 @cache
 def _hints(kind: Any) -> tuple[tuple[str, Any], ...]:
     hints = get_type_hints(kind)
-    return tuple((name, hints[name]) for name in kind.__dataclass_fields__)
+    return tuple((name, hints[name]) for name, field in kind.__dataclass_fields__.items() if field.init)
 
 
 def _schema(kind: Any) -> Iterator[tuple[Any, ...]]:
@@ -206,7 +212,7 @@ def _output(kind: Any) -> Any:
     elif get_origin(bare) is tuple:
         found = list[_output(get_args(bare)[0])]  # type: ignore[misc]
     elif get_origin(bare) is not None:
-        found = dict[str, str]
+        found = dict[str, str] if get_args(bare)[1] is str else dict[str, Any]
     else:
         found = _plain_type(bare)
     return found | None if may_be_none(kind) else found

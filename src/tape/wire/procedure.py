@@ -17,7 +17,18 @@ from tape.wire.pages import first
 METHODS: Final = pb.DESCRIPTOR.services_by_name["Tape"].methods_by_name
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 ZERO_COUNTS: Final = frozenset(
-    {"decision_index", "if_version", "n_turns"}
+    {
+        "decision_index",
+        "if_version",
+        "n_turns",
+        "generation",
+        "from_generation",
+        "retired",
+        "active",
+        "grace",
+        "handled_active",
+        "handled_grace",
+    }
 )  # in these fields 0 does not stand for the default
 
 Fields = Mapping[str, Any]

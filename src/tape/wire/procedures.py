@@ -23,6 +23,7 @@ from tape.wire.messages import journal_runs as run_messages
 from tape.wire.messages.effects import DECISION, EFFECT, OBLIGATION
 from tape.wire.messages.known import GATE, SESSION, SESSION_EVENT, TIMER, VALUE, budget, budget_value
 from tape.wire.messages.runs import COMPACTION, NAMES_OF_RUN, RUN, begun, begun_value, resumed
+from tape.wire.outbox_procedures import PROCEDURES as OUTBOX
 from tape.wire.pages import size
 from tape.wire.procedure import Fields, Procedure, ResultCodec, claim, flag, optional, pages, procedure, record, rows
 from tape.wire.work_procedures import PROCEDURES as WORK
@@ -270,7 +271,7 @@ _VALUES: Final = (
     procedure(values.DeleteSession, flag("deleted"), within={"of": OF_SESSION}),
 )  # fmt: skip
 
-PROCEDURES: Final = (*_JOURNAL_RUNS, *_RUNS, *_EFFECTS, *_OBLIGATIONS, *_GATES, *_BUDGETS, *_VALUES, *WORK)
+PROCEDURES: Final = (*_JOURNAL_RUNS, *_RUNS, *_EFFECTS, *_OBLIGATIONS, *_GATES, *_BUDGETS, *_VALUES, *WORK, *OUTBOX)
 BY_OPERATION: Final[Mapping[type[OperationRequest[Any]], Procedure]] = MappingProxyType(
     {each.operation: each for each in PROCEDURES}
 )

@@ -116,6 +116,14 @@ class EffectPolicy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     EFFECT_POLICY_REPLAY: _ClassVar[EffectPolicy]
     EFFECT_POLICY_STUB: _ClassVar[EffectPolicy]
     EFFECT_POLICY_LIVE: _ClassVar[EffectPolicy]
+
+class OutboxStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    OUTBOX_STATUS_UNSPECIFIED: _ClassVar[OutboxStatus]
+    OUTBOX_STATUS_PENDING: _ClassVar[OutboxStatus]
+    OUTBOX_STATUS_IN_FLIGHT: _ClassVar[OutboxStatus]
+    OUTBOX_STATUS_DELIVERED: _ClassVar[OutboxStatus]
+    OUTBOX_STATUS_FAILED: _ClassVar[OutboxStatus]
 RUN_STATUS_UNSPECIFIED: RunStatus
 RUN_STATUS_RUNNABLE: RunStatus
 RUN_STATUS_RUNNING: RunStatus
@@ -187,6 +195,11 @@ EFFECT_POLICY_UNSPECIFIED: EffectPolicy
 EFFECT_POLICY_REPLAY: EffectPolicy
 EFFECT_POLICY_STUB: EffectPolicy
 EFFECT_POLICY_LIVE: EffectPolicy
+OUTBOX_STATUS_UNSPECIFIED: OutboxStatus
+OUTBOX_STATUS_PENDING: OutboxStatus
+OUTBOX_STATUS_IN_FLIGHT: OutboxStatus
+OUTBOX_STATUS_DELIVERED: OutboxStatus
+OUTBOX_STATUS_FAILED: OutboxStatus
 
 class RunState(_message.Message):
     __slots__ = ("run_id", "app_name", "user_id", "session_id", "invocation_id", "status", "seq_cursor", "lease_owner", "lease_expires_at_ms", "started_at_ms", "ended_at_ms", "waiting_on_gate", "tenant_id", "actor", "subject", "agent_id", "scopes", "labels", "attempt", "lease_ttl_ms", "detail_json", "compacted_at_ms", "cause", "resumed", "acquired")
@@ -2372,3 +2385,183 @@ class EventPage(_message.Message):
     closed: bool
     epoch: int
     def __init__(self, entries: _Optional[_Iterable[_Union[EventEntry, _Mapping]]] = ..., next: _Optional[int] = ..., head: _Optional[int] = ..., closed: _Optional[bool] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class ListOutboxRequest(_message.Message):
+    __slots__ = ("status", "event_type", "generation", "limit", "cursor")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    EVENT_TYPE_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    status: OutboxStatus
+    event_type: str
+    generation: int
+    limit: int
+    cursor: str
+    def __init__(self, status: _Optional[_Union[OutboxStatus, str]] = ..., event_type: _Optional[str] = ..., generation: _Optional[int] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ListOutboxResponse(_message.Message):
+    __slots__ = ("rows", "next_cursor")
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    rows: _containers.RepeatedCompositeFieldContainer[OutboxRow]
+    next_cursor: str
+    def __init__(self, rows: _Optional[_Iterable[_Union[OutboxRow, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class OutboxRow(_message.Message):
+    __slots__ = ("event_id", "event_type", "event_version", "occurred_at", "source", "target", "workspace_id", "payload_json", "idempotency_key", "trace_context", "content_class", "order_key", "generation", "channel", "status", "attempts", "last_error", "failure_history_json", "first_failed_at_ms", "deleted_at_ms", "position")
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    EVENT_TYPE_FIELD_NUMBER: _ClassVar[int]
+    EVENT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    OCCURRED_AT_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    TRACE_CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_CLASS_FIELD_NUMBER: _ClassVar[int]
+    ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_HISTORY_JSON_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FAILED_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    DELETED_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    event_id: str
+    event_type: str
+    event_version: int
+    occurred_at: str
+    source: str
+    target: str
+    workspace_id: str
+    payload_json: str
+    idempotency_key: str
+    trace_context: str
+    content_class: str
+    order_key: str
+    generation: int
+    channel: str
+    status: OutboxStatus
+    attempts: int
+    last_error: str
+    failure_history_json: _containers.RepeatedScalarFieldContainer[str]
+    first_failed_at_ms: int
+    deleted_at_ms: int
+    position: int
+    def __init__(self, event_id: _Optional[str] = ..., event_type: _Optional[str] = ..., event_version: _Optional[int] = ..., occurred_at: _Optional[str] = ..., source: _Optional[str] = ..., target: _Optional[str] = ..., workspace_id: _Optional[str] = ..., payload_json: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., trace_context: _Optional[str] = ..., content_class: _Optional[str] = ..., order_key: _Optional[str] = ..., generation: _Optional[int] = ..., channel: _Optional[str] = ..., status: _Optional[_Union[OutboxStatus, str]] = ..., attempts: _Optional[int] = ..., last_error: _Optional[str] = ..., failure_history_json: _Optional[_Iterable[str]] = ..., first_failed_at_ms: _Optional[int] = ..., deleted_at_ms: _Optional[int] = ..., position: _Optional[int] = ...) -> None: ...
+
+class GetOutboxEventRequest(_message.Message):
+    __slots__ = ("event_id",)
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    event_id: str
+    def __init__(self, event_id: _Optional[str] = ...) -> None: ...
+
+class OutboxDetail(_message.Message):
+    __slots__ = ("row", "deliveries")
+    ROW_FIELD_NUMBER: _ClassVar[int]
+    DELIVERIES_FIELD_NUMBER: _ClassVar[int]
+    row: OutboxRow
+    deliveries: _containers.RepeatedCompositeFieldContainer[OutboxDelivery]
+    def __init__(self, row: _Optional[_Union[OutboxRow, _Mapping]] = ..., deliveries: _Optional[_Iterable[_Union[OutboxDelivery, _Mapping]]] = ...) -> None: ...
+
+class OutboxDelivery(_message.Message):
+    __slots__ = ("handler_name", "status", "attempts", "last_error", "lease_owner")
+    HANDLER_NAME_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LEASE_OWNER_FIELD_NUMBER: _ClassVar[int]
+    handler_name: str
+    status: OutboxStatus
+    attempts: int
+    last_error: str
+    lease_owner: str
+    def __init__(self, handler_name: _Optional[str] = ..., status: _Optional[_Union[OutboxStatus, str]] = ..., attempts: _Optional[int] = ..., last_error: _Optional[str] = ..., lease_owner: _Optional[str] = ...) -> None: ...
+
+class GetOutboxStatsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class OutboxStats(_message.Message):
+    __slots__ = ("pending", "in_flight", "failed", "oldest_ms", "rows", "ack_p50_ms", "ack_p99_ms", "notify_queue_usage", "advice")
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_MS_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    ACK_P50_MS_FIELD_NUMBER: _ClassVar[int]
+    ACK_P99_MS_FIELD_NUMBER: _ClassVar[int]
+    NOTIFY_QUEUE_USAGE_FIELD_NUMBER: _ClassVar[int]
+    ADVICE_FIELD_NUMBER: _ClassVar[int]
+    pending: int
+    in_flight: int
+    failed: int
+    oldest_ms: int
+    rows: int
+    ack_p50_ms: float
+    ack_p99_ms: float
+    notify_queue_usage: float
+    advice: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., failed: _Optional[int] = ..., oldest_ms: _Optional[int] = ..., rows: _Optional[int] = ..., ack_p50_ms: _Optional[float] = ..., ack_p99_ms: _Optional[float] = ..., notify_queue_usage: _Optional[float] = ..., advice: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ReplayOutboxRequest(_message.Message):
+    __slots__ = ("event_ids", "event_type", "handler_name", "from_generation", "generation", "replayed_by")
+    EVENT_IDS_FIELD_NUMBER: _ClassVar[int]
+    EVENT_TYPE_FIELD_NUMBER: _ClassVar[int]
+    HANDLER_NAME_FIELD_NUMBER: _ClassVar[int]
+    FROM_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    REPLAYED_BY_FIELD_NUMBER: _ClassVar[int]
+    event_ids: _containers.RepeatedScalarFieldContainer[str]
+    event_type: str
+    handler_name: str
+    from_generation: int
+    generation: int
+    replayed_by: str
+    def __init__(self, event_ids: _Optional[_Iterable[str]] = ..., event_type: _Optional[str] = ..., handler_name: _Optional[str] = ..., from_generation: _Optional[int] = ..., generation: _Optional[int] = ..., replayed_by: _Optional[str] = ...) -> None: ...
+
+class ReplayOutboxResponse(_message.Message):
+    __slots__ = ("replayed",)
+    REPLAYED_FIELD_NUMBER: _ClassVar[int]
+    replayed: int
+    def __init__(self, replayed: _Optional[int] = ...) -> None: ...
+
+class HandOverOutboxRequest(_message.Message):
+    __slots__ = ("retired", "generation")
+    RETIRED_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    retired: int
+    generation: int
+    def __init__(self, retired: _Optional[int] = ..., generation: _Optional[int] = ...) -> None: ...
+
+class HandOverOutboxResponse(_message.Message):
+    __slots__ = ("handed_over",)
+    HANDED_OVER_FIELD_NUMBER: _ClassVar[int]
+    handed_over: int
+    def __init__(self, handed_over: _Optional[int] = ...) -> None: ...
+
+class RetainOutboxRequest(_message.Message):
+    __slots__ = ("active_ms", "grace_ms", "handled_active_ms", "handled_grace_ms")
+    ACTIVE_MS_FIELD_NUMBER: _ClassVar[int]
+    GRACE_MS_FIELD_NUMBER: _ClassVar[int]
+    HANDLED_ACTIVE_MS_FIELD_NUMBER: _ClassVar[int]
+    HANDLED_GRACE_MS_FIELD_NUMBER: _ClassVar[int]
+    active_ms: int
+    grace_ms: int
+    handled_active_ms: int
+    handled_grace_ms: int
+    def __init__(self, active_ms: _Optional[int] = ..., grace_ms: _Optional[int] = ..., handled_active_ms: _Optional[int] = ..., handled_grace_ms: _Optional[int] = ...) -> None: ...
+
+class RetainOutboxResponse(_message.Message):
+    __slots__ = ("marked", "deleted", "forgotten")
+    MARKED_FIELD_NUMBER: _ClassVar[int]
+    DELETED_FIELD_NUMBER: _ClassVar[int]
+    FORGOTTEN_FIELD_NUMBER: _ClassVar[int]
+    marked: int
+    deleted: int
+    forgotten: int
+    def __init__(self, marked: _Optional[int] = ..., deleted: _Optional[int] = ..., forgotten: _Optional[int] = ...) -> None: ...

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,8 @@ from tape.cli.doctor.outbox import findings_of as outbox_finding
 from tape.cli.doctor.versions import versions_finding
 from tape.cli.main import run
 from tape.core.errors import UsageError
+from tape.core.outbox_record import OutboxStats
 from tape.lake import java
-from tape.store.outbox.table import OutboxStats
 from tests.cli.test_doctor import findings
 
 SETTLED = OutboxStats(
@@ -102,7 +103,7 @@ def test_the_disk_of_the_lake_is_looked_at_too(url: str, tmp_path: Path, capsys:
 
 
 def test_an_outbox_that_nobody_works_off_is_named() -> None:
-    waiting = {found.subject: found for found in outbox_finding(SETTLED._replace(pending=3, oldest_ms=600_000))}
+    waiting = {found.subject: found for found in outbox_finding(replace(SETTLED, pending=3, oldest_ms=600_000))}
     settled = {found.subject: found for found in outbox_finding(SETTLED)}
 
     assert (waiting["outbox"].status, settled["outbox"].status) == ("warn", "ok")

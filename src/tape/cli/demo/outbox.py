@@ -18,14 +18,14 @@ HANDLER: Final = "demo.relay"
 DEADLINE_S: Final = 20.0
 
 
-class Outbox(NamedTuple):
+class OutboxOutcome(NamedTuple):
     """The checks, and the event they are about."""
 
     checks: tuple[Check, ...]
     event_id: str
 
 
-async def run(journal: Journal, url: str, file: str) -> Outbox:
+async def run(journal: Journal, url: str, file: str) -> OutboxOutcome:
     """Publishes in a transaction that commits and in one that rolls back, and relays the outbox to the journal."""
     from tape.outbox import OutboxListener, migrate
     from tape.outbox.relay import journal_relay, run_of_source
@@ -45,12 +45,12 @@ async def run(journal: Journal, url: str, file: str) -> Outbox:
     status = await _status(url, kept)
     is_kept = seen == [kept] and status == "delivered"
     finding = f"the committed invoice is {status} and in the journal once; of the one that was undone nobody knows"
-    return Outbox(
+    return OutboxOutcome(
         (Check("outbox", is_kept, finding if is_kept else f"{status}, seen {len(seen)} times"),), str(kept.event_id)
     )
 
 
-def write(outbox: Outbox) -> None:
+def write(outbox: OutboxOutcome) -> None:
     output.write()
     output.write(output.paint("An invoice is sent in a transaction, and its event with it; another is undone:", "bold"))
     output.table([(output.paint("outbox", "bold"), f"event {outbox.event_id}")])
@@ -76,7 +76,7 @@ async def _status(url: str, event: OutboxEvent) -> str:
 
     async with open_table(url) as table:
         found = await table.find(event.event_id)
-    return "missing" if found is None else found[0].status
+    return "missing" if found is None else found.row.status
 
 
 def _is_about(payload: object, event: OutboxEvent) -> bool:

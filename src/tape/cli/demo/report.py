@@ -12,7 +12,7 @@ from tape.cli import output
 if TYPE_CHECKING:
     from tape.cli.demo.fork import ForkResult
     from tape.cli.demo.lake import LakeResult
-    from tape.cli.demo.outbox import Outbox
+    from tape.cli.demo.outbox import OutboxOutcome
     from tape.cli.demo.work import WorkResult
 
 
@@ -36,7 +36,7 @@ class Report:
     checks: Sequence[Check]
     fork: ForkResult | None = None
     work: WorkResult | None = None
-    outbox: Outbox | None = None
+    outbox: OutboxOutcome | None = None
     lake: LakeResult | None = None
 
     @property
@@ -51,7 +51,7 @@ class Report:
         """With the results of a reaction."""
         return replace(self, checks=[*self.checks, *work.checks], work=work)
 
-    def with_outbox(self, outbox: Outbox) -> Report:
+    def with_outbox(self, outbox: OutboxOutcome) -> Report:
         """With the results of the outbox."""
         return replace(self, checks=[*self.checks, *outbox.checks], outbox=outbox)
 

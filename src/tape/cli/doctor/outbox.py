@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tape.cli.doctor.finding import Finding
 
 if TYPE_CHECKING:
-    from tape.store.outbox.table import OutboxStats
+    from tape.core.outbox_record import OutboxStats
 
 LATE_MS: Final = 300_000
 LATE: Final = "start a worker whose TAPE_GENERATION is theirs, or hand them over with `tape outbox hand-over`"
@@ -16,9 +16,8 @@ LATE: Final = "start a worker whose TAPE_GENERATION is theirs, or hand them over
 
 async def check_outbox(store: str) -> list[Finding]:
     """No findings without an outbox."""
-    from tape.cli.outbox.options import may_have_outbox
     from tape.core.errors import TapeError
-    from tape.outbox.database import open_table
+    from tape.outbox.database import may_have_outbox, open_table
     from tape.settings import Settings
 
     url = Settings.read(os.environ).outbox or store

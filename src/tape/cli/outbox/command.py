@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from functools import partial
 from getpass import getuser
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 import click
@@ -15,16 +15,14 @@ from tape.cli import output
 from tape.cli.choices import Choices, run, shared
 from tape.cli.outbox.contracts import contracts
 from tape.cli.outbox.growth import partition, relay
-from tape.cli.outbox.options import GENERATION, SCHEMA, generation_of, print_result, url_of, with_table
+from tape.cli.outbox.options import GENERATION, SCHEMA, call, print_result, url_of
 from tape.cli.spans import DurationType
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from tape.core.outbox import DeliveryState, OutboxRecord, OutboxRetention
-    from tape.store.outbox.table import OutboxTable, RowFilter
+    from tape.core.outbox_record import OutboxRecord
 
-T = TypeVar("T")
 STATUSES: Final = ("pending", "in_flight", "delivered", "failed")
 MAX_LISTED: Final = 1_000
 _COLOURS: Final = {"pending": "yellow", "in_flight": "cyan", "delivered": "green", "failed": "red"}
@@ -66,24 +64,29 @@ def migrate(choices: Choices, schema: str) -> None:
 )
 @click.option("--type", "event_type", default="", help="Only events of this type.")
 @click.option("--limit", type=click.IntRange(1, MAX_LISTED), default=50, show_default=True, help="How many at most.")
+@click.option("--cursor", default="", metavar="CURSOR", help="Go on where a page before ended.")
 @GENERATION
 @SCHEMA
 @shared
 @click.pass_obj
 def list_records(
-    choices: Choices, status: str | None, event_type: str, limit: int, generation: int | None, schema: str
+    choices: Choices, status: str | None, event_type: str, limit: int, cursor: str, generation: int | None, schema: str
 ) -> None:
     """List rows, newest first."""
-    from tape.store.outbox.table import ANY_GENERATION, RowFilter
+    from tape.core.outbox import OutboxStatus
+    from tape.operations.outbox import ListOutbox
+    from tape.wire.operation_json import plain
 
-    matching: Any = {"status": status, "event_type": event_type}
-    rows = RowFilter(generation=ANY_GENERATION if generation is None else generation, **matching)
-    records = with_table(choices, schema, lambda table: table.listed(rows, limit))
+    wanted = OutboxStatus(status) if status else None
+    request = ListOutbox(status=wanted, event_type=event_type, generation=generation, limit=limit, cursor=cursor)
+    page = call(choices, schema, request)
     if choices.is_json:
-        for record in records:
-            output.write_json(_fields(record))
+        for record in page.rows:
+            output.write_json(plain(record))
     else:
-        output.listing(map(_row, records), "there is nothing like that in the outbox")
+        output.listing(map(_row, page.rows), "there is nothing like that in the outbox")
+    if page.next_cursor:
+        output.note(f"there are more: --cursor {page.next_cursor}")
 
 
 @outbox.command()
@@ -93,16 +96,14 @@ def list_records(
 @click.pass_obj
 def show(choices: Choices, event_id: UUID, schema: str) -> None:
     """Show a row, its deliveries and its past failures."""
-    from tape.core.errors import NotFound
+    from tape.operations.outbox import GetOutboxEvent
+    from tape.wire.operation_json import plain
 
-    found = with_table(choices, schema, lambda table: table.find(event_id))
-    if found is None:
-        raise NotFound(f"no row of the outbox is {str(event_id)!r}")
-    record, deliveries = found
+    detail = plain(call(choices, schema, GetOutboxEvent(event_id=event_id)))
     if choices.is_json:
-        output.write_json({**_fields(record), "deliveries": [state._asdict() for state in deliveries]})
+        output.write_json({**detail["row"], "deliveries": detail["deliveries"]})
     else:
-        output.table((output.paint(name, "bold"), output.escape(text)) for name, text in _described(record, deliveries))
+        output.table((output.paint(name, "bold"), output.escape(text)) for name, text in _described(**detail))
 
 
 @outbox.command()
@@ -128,23 +129,16 @@ def replay(
     schema: str,
 ) -> None:
     """Deliver ended rows again, except to handlers that have handled them."""
-    from tape.store.outbox.table import ANY_GENERATION, RowFilter
+    from tape.operations.outbox import ReplayOutbox
 
     if failed == bool(event_ids):
         raise click.UsageError("name the events to replay, or use --failed")
-    from_one = ANY_GENERATION if from_generation is None else from_generation
-    selected = RowFilter(event_type=event_type, handler_name=handler_name, generation=from_one)
-    target = generation_of(generation)
-    count = with_table(choices, schema, lambda table: _replayed(table, event_ids, selected, target, replayed_by))
-    print_result(choices, {"replayed": count}, f"{output.count(count, 'row is', 'rows are')} pending for {target}")
-
-
-async def _replayed(
-    table: OutboxTable, event_ids: tuple[UUID, ...], rows: RowFilter, target: int, replayed_by: str
-) -> int:
-    if event_ids:
-        return len(await table.replay(event_ids, target, replayed_by))
-    return await table.replay_failed(rows, target, replayed_by)
+    request = ReplayOutbox(
+        event_ids=event_ids, event_type=event_type, handler_name=handler_name, from_generation=from_generation,
+        generation=generation, replayed_by=replayed_by,
+    )  # fmt: skip
+    count = call(choices, schema, request).replayed
+    print_result(choices, {"replayed": count}, f"{output.count(count, 'row is', 'rows are')} pending")
 
 
 @outbox.command("hand-over")
@@ -155,11 +149,10 @@ async def _replayed(
 @click.pass_obj
 def hand_over(choices: Choices, retired: int, generation: int | None, schema: str) -> None:
     """Move the rows of generation RETIRED that have not ended to another generation."""
-    target = generation_of(generation)
-    count = with_table(choices, schema, lambda table: table.hand_over(retired, target))
-    print_result(
-        choices, {"handed_over": count}, f"{output.count(count, 'row is', 'rows are')} handed over to {target}"
-    )
+    from tape.operations.outbox import HandOverOutbox
+
+    count = call(choices, schema, HandOverOutbox(retired=retired, generation=generation)).handed_over
+    print_result(choices, {"handed_over": count}, f"{output.count(count, 'row is', 'rows are')} handed over")
 
 
 @outbox.command()
@@ -182,15 +175,12 @@ def hand_over(choices: Choices, retired: int, generation: int | None, schema: st
 @click.pass_obj
 def retention(choices: Choices, /, schema: str, **spans: timedelta) -> None:
     """Mark old rows that have ended, and delete those marked for the grace period."""
-    from tape.core.outbox import OutboxRetention
+    from tape.operations.outbox import RetainOutbox
+    from tape.wire.operation_json import plain
 
-    settings: OutboxRetention = OutboxRetention(**spans)
-    result = with_table(choices, schema, lambda table: table.retain(settings))
-    print_result(
-        choices,
-        result._asdict(),
-        f"{result.marked:,} marked, {result.deleted:,} deleted, {result.forgotten:,} keys forgotten",
-    )
+    result = call(choices, schema, RetainOutbox(**spans))
+    sentence = f"{result.marked:,} marked, {result.deleted:,} deleted, {result.forgotten:,} keys forgotten"
+    print_result(choices, plain(result), sentence)
 
 
 @outbox.command()
@@ -199,50 +189,34 @@ def retention(choices: Choices, /, schema: str, **spans: timedelta) -> None:
 @click.pass_obj
 def stats(choices: Choices, schema: str) -> None:
     """Print how many rows wait, since when, and how long deliveries take."""
-    found = with_table(choices, schema, lambda table: table.stats())
+    from tape.operations.outbox import GetOutboxStats
+    from tape.wire.operation_json import plain
+
+    found = plain(call(choices, schema, GetOutboxStats()))
     if choices.is_json:
-        output.write_json({**found._asdict(), "advice": list(found.advice)})
+        output.write_json(found)
         return
-    output.table((output.paint(name, "bold"), f"{value:,}") for name, value in found._asdict().items())
-    for advice in found.advice:
+    output.table((output.paint(name, "bold"), f"{value:,}") for name, value in found.items() if name != "advice")
+    for advice in found["advice"]:
         output.note(advice)
 
 
-def _fields(record: OutboxRecord) -> dict[str, object]:
-    event = record.event
-    return {
-        "event_id": str(event.event_id),
-        "event_type": event.event_type,
-        "event_version": event.event_version,
-        "occurred_at": event.occurred_at.isoformat(),
-        "source": event.source,
-        "target": event.target,
-        "workspace_id": None if event.workspace_id is None else str(event.workspace_id),
-        "content_class": event.content_class,
-        "idempotency_key": event.idempotency_key,
-        "trace_context": event.trace_context,
-        "order_key": event.order_key,
-        "payload": dict(event.payload),
-        **{name: value for name, value in record._asdict().items() if name not in ("event", "position")},
-    }
-
-
 def _row(record: OutboxRecord) -> tuple[str, ...]:
-    event = record.event
     return (
         output.paint(record.status, _COLOURS[record.status]),
-        str(event.event_id),
-        output.escape(event.event_type),
+        str(record.event_id),
+        output.escape(record.event_type),
         f"gen {record.generation}",
         output.count(record.attempts, "attempt", "attempts"),
         output.escape(record.last_error or ""),
     )
 
 
-def _described(record: OutboxRecord, deliveries: list[DeliveryState]) -> Iterator[tuple[str, str]]:
-    for name, value in _fields(record).items():
+def _described(row: dict[str, Any], deliveries: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    for name, value in row.items():
         if value not in (None, []):
             yield name, json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
     for state in deliveries:
-        error = f": {state.last_error}" if state.last_error else ""
-        yield state.handler_name, f"{state.status} after {output.count(state.attempts, 'attempt', 'attempts')}{error}"
+        error = f": {state['last_error']}" if state["last_error"] else ""
+        attempts = output.count(state["attempts"], "attempt", "attempts")
+        yield state["handler_name"], f"{state['status']} after {attempts}{error}"

@@ -8,7 +8,7 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run, shared
-from tape.cli.outbox.options import GENERATION, SCHEMA, generation_of, print_result, url_of, with_table
+from tape.cli.outbox.options import GENERATION, SCHEMA, call, generation_of, print_result, url_of
 from tape.cli.serve import log_to_stderr
 
 
@@ -22,8 +22,10 @@ def partition(choices: Choices, schema: str) -> None:
     `tape doctor` tells when the table is large enough. The command locks the table for a moment. Later partitions are
     created by the retention, or by this command.
     """
-    made = with_table(choices, schema, lambda table: table.divide())
-    print_result(choices, {"made": made}, f"made {', '.join(made)}" if made else "all partitions exist already")
+    from tape.operations.outbox import PartitionOutbox
+
+    made = call(choices, schema, PartitionOutbox()).made
+    print_result(choices, {"made": list(made)}, f"made {', '.join(made)}" if made else "all partitions exist already")
 
 
 @click.command()

@@ -15,6 +15,7 @@ from tape.sdk.nouns import (
     events,
     gates,
     obligations,
+    outbox,
     reactions,
     runs,
     sessions,
@@ -231,6 +232,15 @@ class Tasks(Noun[tasks.Tasks]):
     nack = waiting(tasks.Tasks.nack)
 
 
+class Outbox(Noun[outbox.Outbox]):
+    list = waiting(outbox.Outbox.list)
+    get = waiting(outbox.Outbox.get)
+    stats = waiting(outbox.Outbox.stats)
+    replay = waiting(outbox.Outbox.replay)
+    hand_over = waiting(outbox.Outbox.hand_over)
+    retain = waiting(outbox.Outbox.retain)
+
+
 class Node:
     """The same nouns as `AsyncNode` has, for a program that waits."""
 
@@ -248,6 +258,7 @@ class Node:
         self.sessions = Sessions(portal, node.sessions)
         self.reactions = Reactions(portal, node.reactions)
         self.tasks = Tasks(portal, node.tasks)
+        self.outbox = Outbox(portal, node.outbox)
         self._portal = portal
         self._node = node
 

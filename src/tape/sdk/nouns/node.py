@@ -12,6 +12,7 @@ from tape.sdk.nouns.effects import Dispatch, Effects
 from tape.sdk.nouns.events import Events
 from tape.sdk.nouns.gates import Gates
 from tape.sdk.nouns.obligations import Obligations
+from tape.sdk.nouns.outbox import Outbox
 from tape.sdk.nouns.reactions import Reactions
 from tape.sdk.nouns.runs import Runs
 from tape.sdk.nouns.sessions import Sessions
@@ -45,6 +46,7 @@ class AsyncNode:
         self.sessions = Sessions(ledgers)
         self.reactions = Reactions(ledgers)
         self.tasks = Tasks(ledgers)
+        self.outbox = Outbox(ledgers)
 
     async def call(self, request: OperationRequest[R], caller: Caller = PLAIN) -> R:
         """Runs an operation by its request; the nouns have a method for each."""

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from tape.core.caller import PLAIN, Caller
+from tape.core.errors import UsageError
 from tape.core.session import Session
 from tape.operations.journal_runs import ListEvents
 from tape.operations.operation import OperationRequest
@@ -25,6 +26,8 @@ class Ledgers:
         self._channel = channel
 
     async def call(self, request: OperationRequest[R], caller: Caller = PLAIN) -> R:
+        if type(request) not in BY_OPERATION:
+            raise UsageError(f"{type(request).__name__} is not on gRPC; tape operations says where it can be called")
         result: Any = await self._call(BY_OPERATION[type(request)], request, caller)
         if isinstance(request, GetSession):
             result = await self._with_older_events(request, result)

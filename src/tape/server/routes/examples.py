@@ -8,14 +8,13 @@ from tape.operations.fields import EXAMPLES
 from tape.server.http.route import Route
 from tape.server.routes.lake_schemas import LakeQuery
 from tape.server.routes.ledger_schemas import NewSignal, NewValue
-from tape.server.routes.outbox_schemas import OutboxReplay
 from tape.server.routes.schemas import Cancellation, NewEvents, NewFork, NewRun
 from tape.server.routes.searches import NewSearch
 from tape.server.routes.work_schemas import NewReaction, Pause, ReactionDefinition, Replay
 
 IN_PATHS: Final[Mapping[str, Any]] = MappingProxyType(
     {
-        **EXAMPLES, "event_id": "5f0c7f2e-1f0a-4b6e-9a53-0d9a3e0c2b11", "global_seq": 1, "name": "runs",
+        **EXAMPLES, "global_seq": 1, "name": "runs",
         "other": "order-2", "reaction_id": "on-order", "seq": 1, "task_id": "task-1",
     }
 )  # fmt: skip
@@ -33,7 +32,6 @@ BODIES: Final[Mapping[Any, Any]] = MappingProxyType(
         Pause: {"reason": "the handler is being repaired"},
         Replay: {"reaction_id": "on-order"},
         NewSearch: {"after": 0},
-        OutboxReplay: {"event_type": "order.paid"},
         LakeQuery: {"sql": "VALUES (1)"},
     }
 )

@@ -7,14 +7,15 @@ import anyio
 
 from tape.bus.every_run import every_run
 from tape.core.errors import TapeError
+from tape.core.outbox_record import FULL_QUEUE, OutboxStats
 from tape.core.run_query import OPEN_RUNS
+from tape.operations.outbox import GetOutboxStats
 from tape.server.http.request import Request
 from tape.server.http.response import JSON, Response
 from tape.server.http.route import ResponseSpec, Route, respond_with
 from tape.server.node import Node
-from tape.server.routes.outbox import update_outbox_gauges
 from tape.server.routes.schemas import BrokerCounters
-from tape.telemetry import Counter, Gauge, Histogram, Meters
+from tape.telemetry import Counter, Gauge, Histogram, Meters, log
 
 PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 UPDATE_S: Final = 2.0
@@ -22,7 +23,7 @@ UPDATE_S: Final = 2.0
 
 async def metrics(request: Request, node: Node) -> Response:
     await _update_gauges(node)
-    await update_outbox_gauges(node)
+    await _update_outbox_gauges(node)
     if JSON in (request.header("accept") or ""):
         return Response.json(_counters(node.meters))
     return Response(content_type=PROMETHEUS, body=render(node.meters).encode())
@@ -46,6 +47,30 @@ async def _update_gauges(node: Node) -> None:
             meters.store_up.value = 1
     except TapeError:
         return
+
+
+async def _update_outbox_gauges(node: Node) -> None:
+    """Updates the gauges of the outbox, if there is one."""
+    node.meters.outbox_up.value = 0
+    try:
+        with anyio.move_on_after(UPDATE_S):
+            _set_outbox_gauges(node.meters, await node.operations.call(GetOutboxStats()))
+    except TapeError:
+        return
+
+
+def _set_outbox_gauges(meters: Meters, stats: OutboxStats) -> None:
+    meters.outbox_up.value = 1
+    meters.outbox_pending.value = stats.pending
+    meters.outbox_in_flight.value = stats.in_flight
+    meters.outbox_failed.value = stats.failed
+    meters.outbox_rows.value = stats.rows
+    meters.outbox_oldest_s.value = stats.oldest_ms / 1000
+    meters.outbox_ack_p50_s.value = stats.ack_p50_ms / 1000
+    meters.outbox_ack_p99_s.value = stats.ack_p99_ms / 1000
+    meters.outbox_notify_queue.value = stats.notify_queue_usage
+    if stats.notify_queue_usage >= FULL_QUEUE:
+        log.warning("outbox.notify_queue_filling", usage=stats.notify_queue_usage)
 
 
 def _counters(meters: Meters) -> BrokerCounters:

@@ -13,7 +13,6 @@ from tape.server.routes import (
     ledgers,
     metrics,
     operations,
-    outbox,
     reactions,
     runs,
     searches,
@@ -35,7 +34,6 @@ _OWN: Final = (
     *searches.ROUTES,
     *values.ROUTES,
     *ledgers.ROUTES,
-    *outbox.ROUTES,
     *lake.ROUTES,
 )
 _API: Final = (*_OWN, *operations.derived(_OWN))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from tape.core import codec
@@ -34,22 +35,26 @@ def parameters(event: OutboxEvent, generation: int, channel: str) -> Mapping[str
 
 def event_of(row: Row) -> OutboxEvent:
     """The event of a row; a row that was written by hand may hold no valid event."""
+    return OutboxEvent(**event_fields(row))
+
+
+def event_fields(row: Row) -> dict[str, Any]:
     event_id, event_type, version, occurred_at, source, target, content_class, workspace, payload, key, *rest = row
     trace, order_key = rest
     fields = codec.parse(payload)
     if not isinstance(fields, dict):
         raise Corrupt(f"the payload of outbox row {event_id} is no object with named fields")
-    return OutboxEvent(
-        event_id=UUID(event_id),
-        event_type=event_type,
-        event_version=version,
-        occurred_at=datetime.fromisoformat(occurred_at),
-        source=source,
-        target=target,
-        content_class=content_class,
-        workspace_id=None if workspace is None else UUID(workspace),
-        payload=fields,
-        idempotency_key=key,
-        trace_context=trace,
-        order_key=order_key,
-    )
+    return {
+        "event_id": UUID(event_id),
+        "event_type": event_type,
+        "event_version": version,
+        "occurred_at": datetime.fromisoformat(occurred_at),
+        "source": source,
+        "target": target,
+        "content_class": content_class,
+        "workspace_id": None if workspace is None else UUID(workspace),
+        "payload": fields,
+        "idempotency_key": key,
+        "trace_context": trace,
+        "order_key": order_key,
+    }

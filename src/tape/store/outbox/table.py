@@ -2,18 +2,19 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from tape.core.errors import UsageError
-from tape.core.outbox import DeliveryState, OutboxRecord, OutboxRetention, Status, check_generation
+from tape.core.outbox import OutboxRetention, OutboxStatus, check_generation
+from tape.core.outbox_record import DeliveryState, OutboxDetail, OutboxRecord, OutboxStats, RetentionResult
 from tape.store import caller_connection
 from tape.store.clock import now_ms
 from tape.store.connection import Row
 from tape.store.outbox.database import OutboxDatabase
-from tape.store.outbox.event import event_of
+from tape.store.outbox.event import event_fields
 from tape.telemetry import log
 
 FILE: Final = "outbox_table.sql"
@@ -22,55 +23,21 @@ EVENT_COLUMNS: Final = 12
 ANY_GENERATION: Final = -1
 LAST: Final = (1 << 63) - 1
 MONTHS: Final = 3  # partitions that are created ahead
-MANY_ROWS: Final = 5_000_000
-TOO_MANY_ROWS: Final = 20_000_000
-SLOW_ACK_MS: Final = 500.0
-FULL_QUEUE: Final = 0.25
 _MS: Final = timedelta(milliseconds=1)
+_STATS: Final = [each.name for each in fields(OutboxStats) if each.name != "advice"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFilter:
     """Selects rows of an outbox; a field that is left out selects any."""
 
-    status: Status | None = None
+    status: OutboxStatus | None = None
     event_type: str = ""
     generation: int = ANY_GENERATION
     handler_name: str = ""
 
 
 ALL: Final = RowFilter()
-
-
-class OutboxStats(NamedTuple):
-    """Counts, ages and delivery times of an outbox, in milliseconds."""
-
-    pending: int
-    in_flight: int
-    failed: int
-    oldest_ms: int
-    rows: int
-    ack_p50_ms: float
-    ack_p99_ms: float
-    notify_queue_usage: float
-
-    @property
-    def advice(self) -> tuple[str, ...]:
-        """What the operator should do about limits that are exceeded."""
-        found = {
-            "keep less, or divide the table by time (tape outbox partition)": self.rows > MANY_ROWS,
-            "relay it elsewhere (tape outbox relay)": self.rows > TOO_MANY_ROWS or self.ack_p99_ms > SLOW_ACK_MS,
-            "find who listens inside a long transaction": self.notify_queue_usage >= FULL_QUEUE,
-        }
-        return tuple(advice for advice, is_due in found.items() if is_due)
-
-
-class RetentionResult(NamedTuple):
-    """Rows marked, rows deleted, and handled keys deleted by retention."""
-
-    marked: int
-    deleted: int
-    forgotten: int
 
 
 class OutboxTable:
@@ -87,17 +54,17 @@ class OutboxTable:
 
     async def listed(self, which: RowFilter = ALL, limit: int = 50, before: int = LAST) -> list[OutboxRecord]:
         """The newest first, those before a position."""
-        asked = {"status": which.status or "", "event_type": which.event_type, "generation": which.generation}
+        status = "" if which.status is None else which.status.value
+        asked = {"status": status, "event_type": which.event_type, "generation": which.generation}
         async with self._database.own() as connection:
             page = await self._run(connection, "page", before=before, most=limit, **asked)
             return [_record(row) for row in await self._run(connection, "rows", ids=_ids(page))]
 
-    async def find(self, event_id: UUID) -> tuple[OutboxRecord, list[DeliveryState]] | None:
-        """A row and the state of each of its deliveries."""
+    async def find(self, event_id: UUID) -> OutboxDetail | None:
         async with self._database.own() as connection:
             found = await self._run(connection, "rows", ids=_ids([(str(event_id),)]))
             states = await self._run(connection, "deliveries", event_id=str(event_id))
-        return (_record(found[0]), [DeliveryState(*row) for row in states]) if found else None
+        return OutboxDetail(row=_record(found[0]), deliveries=tuple(map(_delivery, states))) if found else None
 
     async def replay(self, event_ids: Sequence[UUID], generation: int, replayed_by: str) -> list[UUID]:
         """Restarts rows that have ended, and returns their ids; a handler that succeeded before does not run again."""
@@ -145,7 +112,7 @@ class OutboxTable:
             await self.divide()
         elif lacks_months:
             log.warning("outbox.months_missing", schema=self._database.schema)
-        return RetentionResult(marked, deleted, forgotten)
+        return RetentionResult(marked=marked, deleted=deleted, forgotten=forgotten)
 
     async def divide(self) -> list[str]:
         """Partitions the table by month, if it is not yet, and creates the partitions of coming months."""
@@ -159,7 +126,7 @@ class OutboxTable:
     async def stats(self) -> OutboxStats:
         async with self._database.own() as connection:
             (row,) = await self._run(connection, "stats")
-        return OutboxStats(*row)
+        return OutboxStats(**dict(zip(_STATS, row, strict=True)))
 
     async def _in_pages(self, name: str, **asked: int) -> int:
         count, found = 0, PAGE
@@ -189,7 +156,15 @@ def _ids(rows: Sequence[Row]) -> str:
 
 def _record(row: Row) -> OutboxRecord:
     generation, channel, status, attempts, error, history, first_failed_at, deleted_at, position = row[EVENT_COLUMNS:]
-    event = event_of(row[:EVENT_COLUMNS])
     return OutboxRecord(
-        event, generation, channel, status, attempts, error, json.loads(history), first_failed_at, deleted_at, position
+        **event_fields(row[:EVENT_COLUMNS]), generation=generation, channel=channel, status=OutboxStatus(status),
+        attempts=attempts, last_error=error, failure_history=tuple(json.loads(history)),
+        first_failed_at_ms=first_failed_at, deleted_at_ms=deleted_at, position=position,
+    )  # fmt: skip
+
+
+def _delivery(row: Row) -> DeliveryState:
+    handler_name, status, attempts, error, owner = row
+    return DeliveryState(
+        handler_name=handler_name, status=OutboxStatus(status), attempts=attempts, last_error=error, lease_owner=owner
     )
