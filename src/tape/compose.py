@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tape.core.reaction import Reaction
     from tape.core.run_state import RunState
     from tape.matcher.dispatcher import WorkerConfig
-    from tape.operations.ledgers import OperationCalls
+    from tape.operations.ledgers import EventLog, OperationCalls
     from tape.outbox.forwarder import Destination
     from tape.runs.ledgers import Ledgers
     from tape.sdk.durable.agent_job import Function
@@ -72,6 +72,8 @@ def open_store(
             from tape.store.redis.store import open_store as open_redis
 
             return open_redis(RedisLocation.parse(url).keeping(keep_per_run), must_exist=must_exist)
+        case "tape":
+            raise UsageError("this works on a store and not through a server; give the URL of the server's store")
         case scheme:
             known = "sqlite:///file.db, postgresql://…, redis://… or memory://"
             raise UsageError(f"a store is {known}, not {quoted(scheme or url)}")
@@ -186,6 +188,23 @@ async def open_operations(
             yield Handlers(JournalRuns(journal, store.runs, None), RunEvents(journal, store.runs))
         else:
             yield ledgers_of(store, journal)
+
+
+@asynccontextmanager
+async def open_events(
+    url: str, *, unsafe_durability: bool = False, must_exist: bool = False
+) -> AsyncIterator["EventLog"]:
+    """Appends and streams events: of a store's journal, or of the server at tape://host:port."""
+    if _is_far(url):
+        from tape.sdk.remote.node import reached_ledgers
+
+        async with reached_ledgers(url) as far:
+            yield far.events
+        return
+    from tape.runs.events import Events
+
+    async with open_journal(url, unsafe_durability=unsafe_durability, must_exist=must_exist) as journal:
+        yield Events(journal)
 
 
 @asynccontextmanager

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tape.bus.journal import Journal
     from tape.core.ports import Store
-    from tape.operations.ledgers import OperationCalls
+    from tape.operations.ledgers import EventLog, OperationCalls
     from tape.sdk.nouns.node import AsyncNode
 
 T = TypeVar("T")
@@ -66,6 +66,18 @@ class Choices:
 
         url, is_unsafe = self.location()
         return compose.open_journal(url, unsafe_durability=is_unsafe, must_exist=must_exist)
+
+    def open_events(self, *, must_exist: bool = False) -> AbstractAsyncContextManager[EventLog]:
+        """Appends and streams events, here or at a server."""
+        from tape import compose
+
+        url, is_unsafe = self.location()
+        return compose.open_events(url, unsafe_durability=is_unsafe, must_exist=must_exist)
+
+    def is_server(self) -> bool:
+        from urllib.parse import urlsplit
+
+        return urlsplit(self.location()[0]).scheme == "tape"
 
     def has_ledgers(self) -> bool:
         from urllib.parse import urlsplit

@@ -16,9 +16,9 @@ from tape.cli import output
 from tape.cli.choices import Choices, run, shared
 
 if TYPE_CHECKING:
-    from tape.bus.journal import Journal
     from tape.core.codec import JsonValue
     from tape.core.event import Entry, Event
+    from tape.operations.ledgers import EventLog
 
 
 class AppendOptions(NamedTuple):
@@ -77,25 +77,23 @@ def publish(
 
 async def _publish(choices: Choices, requests: Iterable[Sequence[Event]], options: AppendOptions) -> None:
     positions = Positions(is_json=choices.is_json)
-    async with _opened(choices, options) as journal:
+    async with _opened(choices, options) as log:
         try:
             for events in requests:
-                entries = await journal.append(
-                    events, key=options.key, expected_seq=options.expected_seq, open=options.opens
-                )
+                entries = await log.append(events, options.key, options.expected_seq, options.opens)
                 positions.add(entries)
         finally:
             positions.end()
 
 
 @asynccontextmanager
-async def _opened(choices: Choices, options: AppendOptions) -> AsyncIterator[Journal]:
-    """The journal; without --open no event can be appended to a new one, so none is created."""
+async def _opened(choices: Choices, options: AppendOptions) -> AsyncIterator[EventLog]:
+    """Where events go; without --open none can be appended to a new journal, so none is created."""
     from tape.core.errors import MissingStore, UsageError
 
     try:
-        async with choices.open_journal(must_exist=not options.opens) as journal:
-            yield journal
+        async with choices.open_events(must_exist=not options.opens) as log:
+            yield log
     except MissingStore as missing:
         raise UsageError(
             f"there is no journal {missing.place}; see --store, or publish with --open to create it"

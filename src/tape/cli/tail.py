@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from base64 import b64encode
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
@@ -17,9 +19,8 @@ from tape.cli.choices import Choices, run, shared
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tape.bus.journal import Journal
-    from tape.bus.stream import Stream
     from tape.core.event import Entry
+    from tape.operations.ledgers import EventLog, Following
 
 RUN_COLOURS: Final = ("cyan", "magenta", "yellow", "blue", "green")
 WIDEST: Final = 24
@@ -35,16 +36,18 @@ class View(NamedTuple):
     start: int | None
     follow: bool
 
-    async def first(self, journal: Journal) -> int:
-        """The default start: the first entry, or the next one."""
-        return await journal.head() if self.follow and self.run_id is None else 0
+    @property
+    def begins_at_head(self) -> bool:
+        """Whether it begins with the next entry; else with the first or with a given one."""
+        return self.start is None and self.follow and self.run_id is None
 
-    def stream(self, journal: Journal, start: int) -> Stream:
+    async def stream(self, log: EventLog, start: int) -> Following:
+        from tape.operations.ledgers import LedgerStreamOptions
+
+        options = LedgerStreamOptions(run_id=self.run_id, subject=self.pattern, where=self.where, follow=self.follow)
         if self.run_id is None:
-            return journal.stream(subject=self.pattern, where=self.where, from_global_seq=start, follow=self.follow)
-        return journal.stream(
-            run_id=self.run_id, subject=self.pattern, where=self.where, from_seq=start, follow=self.follow
-        )
+            return await log.stream(replace(options, from_global_seq=start))
+        return await log.stream(replace(options, from_seq=start))
 
 
 @click.command()
@@ -71,10 +74,9 @@ async def _tail(choices: Choices, view: View) -> None:
     from tape.core.errors import BrokerOverflowError
 
     show = _show_json if choices.is_json else Lines().show
-    async with choices.open_journal(must_exist=True) as journal:
+    async with _opened(choices, view) as (log, start):
         try:
-            start = await view.first(journal) if view.start is None else view.start
-            shown = await _show(view.stream(journal, start), show)
+            shown = await _show(await view.stream(log, start), show)
             if not shown and output.is_terminal() and not view.follow:
                 output.note("there is nothing to show")
         except BrokerOverflowError as gap:
@@ -82,10 +84,26 @@ async def _tail(choices: Choices, view: View) -> None:
                 raise
             output.note(str(gap))  # the caller asked for all entries
             begin = gap.available_from if view.run_id else gap.available_from - 1
-            await _show(view.stream(journal, begin), show)
+            await _show(await view.stream(log, begin), show)
 
 
-async def _show(stream: Stream, show: Callable[[Entry], None]) -> int:
+@asynccontextmanager
+async def _opened(choices: Choices, view: View) -> AsyncIterator[tuple[EventLog, int]]:
+    """What is streamed, and from where on."""
+    from tape.core.errors import UsageError
+    from tape.runs.events import Events
+
+    if not choices.is_server():
+        async with choices.open_journal(must_exist=True) as journal:
+            yield Events(journal), await journal.head() if view.begins_at_head else view.start or 0
+        return
+    if view.begins_at_head:
+        raise UsageError("a server does not tell where its journal ends; say --from N (0: its beginning) or --run RUN")
+    async with choices.open_events() as log:
+        yield log, view.start or 0
+
+
+async def _show(stream: Following, show: Callable[[Entry], None]) -> int:
     """Shows each entry as it arrives; returns how many."""
     count = 0
     async with aclosing(stream):

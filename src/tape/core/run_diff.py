@@ -1,7 +1,7 @@
 """How two runs differ, within the bounds of an answer."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
 
@@ -30,16 +30,27 @@ class RunDiff:
     ledgers: tuple[LedgerRow, ...]
 
 
-def bounded_diff(found: Diff, ledgers: Sequence[LedgerRow], limit: int) -> RunDiff:
-    """The first rows of a comparison; half of an answer is for entries, half for ledgers."""
+def whole_diff(found: Diff, ledgers: Sequence[LedgerRow] = ()) -> RunDiff:
+    """All rows of a comparison."""
+    differing = found.differing
     return RunDiff(
         one=found.one,
         other=found.other,
         shared=found.shared,
         places=len(found.rows),
-        differing=len(found.differing),
-        entries=tuple(_within(islice(found.differing, limit), _entries_size)),
-        ledgers=tuple(_within(islice(ledgers, limit), _ledger_size)),
+        differing=len(differing),
+        entries=differing,
+        ledgers=tuple(ledgers),
+    )
+
+
+def bounded_diff(found: Diff, ledgers: Sequence[LedgerRow], limit: int) -> RunDiff:
+    """The first rows of a comparison; half of an answer is for entries, half for ledgers."""
+    whole = whole_diff(found, ledgers)
+    return replace(
+        whole,
+        entries=tuple(_within(islice(whole.entries, limit), _entries_size)),
+        ledgers=tuple(_within(islice(whole.ledgers, limit), _ledger_size)),
     )
 
 

@@ -19,6 +19,7 @@ from tape.core.event import Entry, Event
 from tape.core.ids import RunId
 from tape.core.ports import RunDirectory
 from tape.core.run import RunMeta
+from tape.core.run_diff import whole_diff
 from tape.runs.forks import ForkSpec, open_forks
 
 TURNS: Final = 6
@@ -65,7 +66,7 @@ def write(fork: ForkResult) -> None:
     """Prints both runs side by side."""
     output.write()
     output.write(output.paint("A run, and what if its stores had been empty in the third turn:", "bold"))
-    run_diff.write(fork.diff, LINES, "… and more; tape run diff shows it all")
+    run_diff.write(whole_diff(fork.diff), LINES, "… and more; tape run diff shows it all")
 
 
 async def _play(journal: Journal, run_id: str) -> list[Entry]:

@@ -18,12 +18,13 @@ from tape.cli.run.signal import signal
 from tape.cli.run.sweep import sweep
 
 if TYPE_CHECKING:
-    from tape.core.diff import Diff
+    from tape.core.diff import Diff, DiffRow
     from tape.core.ids import RunId
     from tape.core.ledger_diff import LedgerRow
     from tape.core.obligation import Obligation
     from tape.core.ports import Store
     from tape.core.run import RunRecord
+    from tape.core.run_diff import RunDiff
     from tape.operations.journal_runs import ForkRun
 
 
@@ -103,17 +104,17 @@ def fork(
 def diff(choices: Choices, one: str, other: str, limit: int) -> None:
     """Show where A and B part, and how they differ from there on.
 
-    With --json a line says where, and a line for each place shows both sides.
+    With --json a line says where, and a line for each place shows both sides; a server sends only places that differ.
     """
     from tape.cli.run import diff as run_diff, diff_ledgers as run_diff_ledgers
 
-    found, ledgers = finish(partial(_diff, choices, one, other))
+    found, rows = finish(partial(_diff, choices, one, other))
     if choices.is_json:
-        run_diff.write_json(found)
-        run_diff_ledgers.write_json(ledgers)
+        run_diff.write_json(found, rows)
+        run_diff_ledgers.write_json(found.ledgers)
     else:
         run_diff.write(found, limit)
-        run_diff_ledgers.write(ledgers, limit)
+        run_diff_ledgers.write(found.ledgers, limit)
 
 
 async def found_run(store: Store, run_id: str) -> RunRecord:
@@ -133,6 +134,8 @@ async def _fork(choices: Choices, request: ForkRun, producers: tuple[str, ...]) 
     from tape.runs.journal_runs import JournalRuns
     from tape.runs.ledgers import Ledgers
 
+    if choices.is_server():
+        return await _fork_at_server(choices, request, producers)
     known = load_producers(producers)
     async with (
         choices.open_store(must_exist=True) as store,
@@ -149,6 +152,17 @@ async def _fork(choices: Choices, request: ForkRun, producers: tuple[str, ...]) 
     return 0
 
 
+async def _fork_at_server(choices: Choices, request: ForkRun, producers: tuple[str, ...]) -> int:
+    """The server plays a producer of its own, and does not say here how that ends."""
+    from tape.core.errors import UsageError
+
+    if producers:
+        raise UsageError("--producers are played beside the store; give the URL of the server's store")
+    child = (await call(choices, request)).child_run_id
+    _write_child(choices, child, request.run_id, request.at_seq)
+    return 0
+
+
 def _write_child(choices: Choices, child: RunId, parent: str, at_seq: int) -> None:
     """Prints the child at once, so that a reader can follow it."""
     if choices.is_json:
@@ -158,7 +172,20 @@ def _write_child(choices: Choices, child: RunId, parent: str, at_seq: int) -> No
     output.flush()
 
 
-async def _diff(choices: Choices, one: str, other: str) -> tuple[Diff, Sequence[LedgerRow]]:
+async def _diff(choices: Choices, one: str, other: str) -> tuple[RunDiff, Sequence[DiffRow]]:
+    """How two runs differ, and the places to list: all of them, or those that a server sends."""
+    from tape.core.run_diff import whole_diff
+    from tape.operations.fields import MAX_LIMIT
+    from tape.operations.journal_runs import DiffRuns
+
+    if choices.is_server():
+        found = await call(choices, DiffRuns(run_id=one, other=other, limit=MAX_LIMIT))
+        return found, found.entries
+    compared, ledgers = await _compared(choices, one, other)
+    return whole_diff(compared, ledgers), compared.rows
+
+
+async def _compared(choices: Choices, one: str, other: str) -> tuple[Diff, Sequence[LedgerRow]]:
     from tape import compose
     from tape.core.errors import RunNotFound
     from tape.runs.journal_runs import JournalRuns

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
 from tape.cli import output
-from tape.core.diff import Change, Diff, DiffRow
+from tape.core.diff import Change, DiffRow
 from tape.core.event import Entry
+from tape.core.run_diff import RunDiff
 
 FIELDS: Final = 3  # per entry; the others are counted
 WIDEST: Final = 28
@@ -21,7 +22,7 @@ NOTHING: Final = "–"
 Line = tuple[str, str, str, str, str, str]
 
 
-def write(found: Diff, limit: int, more: str = "… and more; --limit shows it") -> None:
+def write(found: RunDiff, limit: int, more: str = "… and more; --limit shows it") -> None:
     """Prints the differing fields as a table."""
     output.write(summary(found))
     cells = _widest()
@@ -29,33 +30,33 @@ def write(found: Diff, limit: int, more: str = "… and more; --limit shows it")
     if lines:
         heads = ("A", "B", "type", "field", output.fit(found.one, cells), output.fit(found.other, cells))
         output.table([tuple(output.paint(head, "bold") for head in heads), *lines[:limit]])
-    if len(lines) > limit:
+    if len(lines) > limit or len(found.entries) < found.differing:
         output.write(more)
 
 
-def write_json(found: Diff) -> None:
-    """Prints all rows as JSON."""
+def write_json(found: RunDiff, rows: Sequence[DiffRow]) -> None:
+    """Prints rows as JSON, after a line that counts them."""
     output.write_json(
         {
             "one": found.one,
             "other": found.other,
             "shared": found.shared,
-            "rows": len(found.rows),
-            "differing": len(found.differing),
+            "rows": found.places,
+            "differing": found.differing,
         }
     )
-    for row in found.rows:
+    for row in rows:
         output.write_json(_row_facts(row))
 
 
-def summary(found: Diff) -> str:
+def summary(found: RunDiff) -> str:
     """The last shared seq, and how many of the later entries are the same."""
     shared = output.count(found.shared, "entry", "entries")
     begin = f"{found.one} and {found.other} share {shared if found.shared else 'nothing'}"
-    if not found.rows:
+    if not found.places:
         return f"{begin}, and neither has more"
-    places = output.count(len(found.rows), "place", "places")
-    return f"{begin}; of {places} after that {len(found.differing):,} differ"
+    places = output.count(found.places, "place", "places")
+    return f"{begin}; of {places} after that {found.differing:,} differ"
 
 
 def _widest() -> int:
@@ -64,9 +65,9 @@ def _widest() -> int:
     return WIDEST if available is None else max(NARROWEST, min(WIDEST, (available - BESIDE) // 3))
 
 
-def _lines(found: Diff, cells: int) -> Iterator[Line]:
+def _lines(found: RunDiff, cells: int) -> Iterator[Line]:
     """The seq and type of an entry are only in its first line."""
-    for row in found.differing:
+    for row in found.entries:
         where = _seq(row.one), _seq(row.other), _type(row)
         for field in _fields(row, cells):
             yield (*where, *field)
