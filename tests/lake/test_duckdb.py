@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import anyio
@@ -21,6 +22,7 @@ from tape.lake.cold.persist import persist_entries
 from tape.lake.cold.reading import read_cold, read_runs
 from tape.lake.cold.runs import ColdRuns, cold_path
 from tape.lake.file_lock import exclusive_lock, is_locked
+from tape.runs.cold_runs import ColdHistory, ColdRuns as ColdRunRecords
 from tests.deadlines import DEADLINE_S
 
 RUN = RunId("r")
@@ -265,7 +267,9 @@ async def test_a_run_without_events_is_complete(journal: Journal, path: Path) ->
     await persist(journal, path)
 
     assert list(read_cold(path, RUN)) == []
-    assert [(run.n_events, run.is_complete, run.is_whole) for run in read_runs(path)] == [(0, True, True)]
+    assert [(run.n_events, run.is_complete, run.is_whole, run.epoch) for run in read_runs(path)] == [
+        (0, True, True, None)
+    ]
 
 
 async def test_a_run_that_shows_nothing_is_not_called_complete(broker: InProcessEventBroker, path: Path) -> None:
@@ -403,6 +407,7 @@ async def test_cold_runs_are_kept_listed_and_streamed(journal: Journal, tmp_path
     assert await runs.page(RUN, Seq(2)) == (await entries(journal))[1:]
     [run] = await runs.listed()
     assert (run.run_id, run.meta, run.n_events, run.is_complete) == (RUN, RunMeta(label="first", user="ada"), 3, True)
+    assert run.epoch == journal.epoch
 
 
 async def test_a_reader_of_a_cold_run_waits_while_it_is_compared_with_the_journal(
@@ -425,6 +430,20 @@ async def test_a_reader_of_a_cold_run_waits_while_it_is_compared_with_the_journa
     assert entries_read == await entries(journal)
 
 
+async def test_a_reader_of_a_file_that_another_journal_replaces_starts_over(tmp_path: Path) -> None:
+    cold = ColdRunRecords(ColdRuns(tmp_path))
+    for _ in range(2):
+        file = await cold.find(RUN)
+        async with open_journal("memory://") as journal:
+            await journal.append([Event(run_id=RUN, payload=n) for n in range(3)], open=True)
+            await journal.close_run(RUN)
+            await cold.keep(RUN, lambda seq, journal=journal: journal.stream(run_id=RUN, from_seq=seq), RunMeta())  # type: ignore[misc]
+
+    assert file is not None and file.epoch is not None
+    with closing(ColdHistory(cold, file.epoch, file.last_seq).reader(RUN, 1)) as reader, pytest.raises(InvalidCursor):
+        await reader.replay()
+
+
 async def test_another_journals_run_is_set_aside_by_name(tmp_path: Path) -> None:
     runs = ColdRuns(tmp_path)
     for count in (3, 2):
@@ -434,6 +453,8 @@ async def test_another_journals_run_is_set_aside_by_name(tmp_path: Path) -> None
             await runs.keep(RUN, lambda seq, journal=journal: journal.stream(run_id=RUN, from_seq=seq))  # type: ignore[misc]
 
     [aside] = tmp_path.rglob("*.aside")
+    [old], [new] = read_runs(aside), await runs.listed()
+    assert old.epoch is not None and new.epoch is not None and old.epoch < new.epoch
     assert len(list(read_cold(aside, RUN))) == 3
     assert len(list(read_cold(cold_path(tmp_path, RUN), RUN))) == 2
 

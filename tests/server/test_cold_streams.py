@@ -89,6 +89,50 @@ def test_a_file_of_another_journal_is_not_read_for_a_run_of_the_same_name(start:
         assert payloads(read_to_end(http, run_id)) == ["ours", "ours"]
 
 
+def leave_in_a_file(start: Start, run_id: str, *payloads: object) -> str:
+    """Publishes a run on a server that ends; returns the epoch of its journal."""
+    server = start("memory://")
+    with server.client() as http:
+        publish(http, run_id, *payloads)
+        with open_stream(http, "/events", run_id=run_id) as listener:
+            assert server.stop() == 0
+            return listener.headers["x-tape-epoch"]
+
+
+def test_a_file_has_the_epoch_of_its_entries_in_the_next_journal(start: Start, run_id: str) -> None:
+    epoch = leave_in_a_file(start, run_id, 1, 2, 3)
+    with start("memory://").client() as http:
+        journal = http.get("/capabilities").json()["epoch"]
+        with open_stream(http, "/events", run_id=run_id) as listener:
+            listener.rest()
+        headers = {"last-event-id": "3", "x-tape-epoch": epoch}
+        at_end = http.get("/events", params={"run_id": run_id}, headers=headers)
+        rest = read_to_end(http, run_id, "2", epoch=epoch)
+        shown = http.get(f"/runs/{run_id}").json()
+
+    assert (listener.headers["x-tape-epoch"], str(shown["epoch"])) == (epoch, epoch)
+    assert (at_end.status_code, at_end.headers["x-tape-epoch"]) == (204, epoch) and str(journal) != epoch
+    assert ids(rest) == [3] and not any(isinstance(frame, StateResyncRequired) for frame in rest)
+
+
+def test_a_cursor_of_a_file_is_an_epoch_reset_in_a_run_of_the_same_name(start: Start, run_id: str) -> None:
+    resync = StateResyncRequired(reason="epoch_reset", last_delivered_id=3, earliest_available_id=1)
+    epoch = leave_in_a_file(start, run_id, 1, 2, 3)
+    with start("memory://").client() as http:
+        with open_stream(http, "/events", run_id=run_id) as listener:
+            listener.rest()
+        read = listener.headers["x-tape-epoch"]
+        http.post("/runs", json={"run_id": run_id})
+        publish(http, run_id, "new", "new", "new", "new")
+        with open_stream(http, "/events", {"last-event-id": "3", "x-tape-epoch": read}, run_id=run_id) as listener:
+            listener.until(bool)
+            assert listener.frames[0] == resync
+            listener.ids(4)
+
+    assert payloads(listener.frames) == ["new"] * 4
+    assert (read, listener.headers["x-tape-epoch"] != epoch) == (epoch, True)
+
+
 async def test_a_file_that_is_being_written_is_503_and_not_opened(start: Start, tmp_path: Path, run_id: str) -> None:
     paths = [f"/events?run_id={run_id}", f"/session/{run_id}/events", f"/runs/{run_id}"]
     first = start("memory://")

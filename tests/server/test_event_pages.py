@@ -130,6 +130,30 @@ def test_a_run_in_a_file_is_read_like_one_in_the_store(start: Start, run_id: str
     assert (end["entries"], end["head"], end["closed"], body.json()) == ([], 700, True, 6)
 
 
+def test_a_page_of_a_file_has_the_epoch_of_its_entries(start: Start, run_id: str) -> None:
+    first = start("memory://")
+    with first.client() as http:
+        publish(http, run_id, 1, 2, 3)
+        warm, warm_body = http.get(f"/runs/{run_id}/events"), http.get(f"/runs/{run_id}/events/2")
+        assert first.stop() == 0
+
+    with start("memory://").client() as http:
+        cold, body = http.get(f"/runs/{run_id}/events"), http.get(f"/runs/{run_id}/events/2")
+        known = {"x-tape-epoch": cold.headers["x-tape-epoch"]}
+        end = http.get(f"/runs/{run_id}/events", params={"after": 3}, headers=known)
+        http.post("/runs", json={"run_id": run_id})
+        publish(http, run_id, "new", "new", "new", "new")
+        other = http.get(f"/runs/{run_id}/events", params={"after": 3}, headers=known)
+        tags = {"if-none-match": f"{cold.headers['etag']}, {body.headers['etag']}"}
+        news = [http.get(f"/runs/{run_id}/events{path}", headers=tags) for path in ("", "/2")]
+
+    assert known["x-tape-epoch"] == warm.headers["x-tape-epoch"]
+    assert body.headers["etag"] == warm_body.headers["etag"]
+    assert (end.status_code, end.json()["entries"], end.headers["x-tape-epoch"]) == (200, [], known["x-tape-epoch"])
+    assert code(other) == (400, "invalid_cursor")
+    assert [answer.status_code for answer in news] == [200, 200] and news[1].json() == "new"
+
+
 def test_a_gap_names_where_history_begins(start: Start, run_id: str) -> None:
     with start("memory://", "--event-ring-size", "10").client() as http:
         publish(http, run_id, *range(30))

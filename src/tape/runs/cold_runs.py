@@ -1,7 +1,7 @@
 """Ended runs that only files have, because a bounded store has deleted them."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tape.bus.selection import EntryFilter, RunSelection
 from tape.bus.stream import StreamReader
@@ -16,7 +16,7 @@ from tape.core.term import Term
 
 
 class ColdFile(Protocol):
-    """A run as its file describes it."""
+    """A run as its file describes it; `epoch` is that of its entries, None if it has none."""
 
     @property
     def run_id(self) -> RunId: ...
@@ -24,6 +24,8 @@ class ColdFile(Protocol):
     def meta(self) -> RunMeta: ...
     @property
     def last_seq(self) -> Seq: ...
+    @property
+    def epoch(self) -> Epoch | None: ...
 
 
 class ColdFiles(Protocol):
@@ -41,6 +43,24 @@ class ColdFiles(Protocol):
     async def keep(self, run_id: RunId, read: Callable[[Seq], AsyncIterator[Entry]], meta: RunMeta) -> None: ...
 
 
+class EndedRun(NamedTuple):
+    """The record of a run in a file, and the epoch of its entries.
+
+    The server's journal may be another one, in which a seq of the run is another entry or none.
+    """
+
+    record: RunRecord
+    epoch: Epoch | None
+
+    @property
+    def last_seq(self) -> Seq:
+        return self.record.head.last_seq
+
+    def epoch_or(self, journal: Epoch) -> Epoch:
+        """The epoch of cursors in the file; that of the journal if the file has no entries."""
+        return journal if self.epoch is None else self.epoch
+
+
 class ColdRuns:
     """The runs in files as run records: ended and reaped.
 
@@ -53,13 +73,13 @@ class ColdRuns:
         self.page = files.page
         self.keep = files.keep
 
-    async def find(self, run_id: RunId) -> RunRecord | None:
+    async def find(self, run_id: RunId) -> EndedRun | None:
         """The record of a run in its file, which must not be opened while it is being written."""
         self._check_written(run_id)
         file = await self._files.find(run_id)
-        return None if file is None else _record(file)
+        return None if file is None else EndedRun(_record(file), file.epoch)
 
-    async def find_ended(self, run_id: RunId, stored: RunRecord | None) -> RunRecord | None:
+    async def find_ended(self, run_id: RunId, stored: RunRecord | None) -> EndedRun | None:
         """The record of a run that is to be read from its file; None if the store has it, or nobody.
 
         While the store holds a run, its file may be incomplete, of an earlier incarnation, or of another journal.
@@ -71,7 +91,7 @@ class ColdRuns:
         file = await self._files.find(run_id)
         if file is None:
             raise _being_written(run_id)
-        return _record(file)
+        return EndedRun(_record(file), file.epoch)
 
     async def listed(self) -> list[RunRecord]:
         return [_record(file) for file in await self._files.listed()]
@@ -105,7 +125,8 @@ class ColdHistory:
 
     async def read_run(self, run_id: RunId, after: Seq, segments: Sequence[Segment] = ()) -> RunPage:
         entries = await self._cold.page(run_id, Seq(after + 1))
-        return RunPage(entries, self._head, Bounds(GlobalSeq(1), GlobalSeq(0)), epoch=self._epoch)
+        newest = entries[-1].epoch if entries else self._epoch  # the file of a newer journal may have replaced it
+        return RunPage(entries, self._head, Bounds(GlobalSeq(1), GlobalSeq(0)), epoch=max(self._epoch, newest))
 
     async def terms(self) -> Sequence[Term]:
         return ()

@@ -13,7 +13,7 @@ from tape.core.caller import PLAIN, Caller
 from tape.core.codec import decode, encode
 from tape.core.diff import Diff
 from tape.core.errors import Conflict, NotFound, RunNotFound
-from tape.core.ids import RunId, Seq
+from tape.core.ids import Epoch, RunId, Seq
 from tape.core.ledger_diff import LedgerRow, compare_actions
 from tape.core.page import Page, fit_answer
 from tape.core.ports import RunDirectory
@@ -93,7 +93,7 @@ class JournalRuns:
 
     async def show(self, request: ShowRun, caller: Caller) -> RunDetail:
         run_id = RunId(request.run_id)
-        record, epoch = await self.find(run_id), self._journal.epoch
+        record, epoch = await self._find(run_id)
         ledger = await self._state(run_id)
         if ledger is None or self._ledgers is None:
             return RunDetail(record=record, epoch=epoch)
@@ -126,12 +126,17 @@ class JournalRuns:
 
     async def find(self, run_id: RunId) -> RunRecord:
         """The record of a run, from the store or from its cold file."""
+        return (await self._find(run_id))[0]
+
+    async def _find(self, run_id: RunId) -> tuple[RunRecord, Epoch]:
+        """The record of a run and the epoch of its seqs."""
         record = await self._runs.find(run_id)
-        if record is None and self._cold is not None:
-            record = await self._cold.find(run_id)
-        if record is None:
+        if record is not None:
+            return record, self._journal.epoch
+        file = None if self._cold is None else await self._cold.find(run_id)
+        if file is None:
             raise RunNotFound(run_id)
-        return record
+        return file.record, file.epoch_or(self._journal.epoch)
 
     async def _state(self, run_id: RunId) -> RunState | None:
         """The state of a run in its ledger; a run that was only opened has none."""

@@ -16,7 +16,7 @@ from tape.core.page import fit_answer
 from tape.core.ports import RunDirectory
 from tape.core.run import Head
 from tape.operations.journal_runs import ListEvents
-from tape.runs.cold_runs import ColdHistory, ColdRuns
+from tape.runs.cold_runs import ColdHistory, ColdRuns, EndedRun
 
 
 class RunEvents:
@@ -32,6 +32,7 @@ class RunEvents:
         try:
             with closing(self._open(request, file)) as reader:
                 found = await _read(reader, request.wait)
+                epoch = reader.selection.epoch
         except InvalidCursor:
             await self._head(run_id, file)  # an unknown run is not found, whatever the cursor
             raise
@@ -43,27 +44,22 @@ class RunEvents:
             next=last,
             head=max(head.last_seq, last),
             closed=not head.is_open,
-            epoch=self._journal.epoch,
+            epoch=epoch,
         )
 
-    async def _find_file(self, run_id: RunId) -> Head | None:
-        """The head of a run that must be read from its file."""
-        if self._cold is None:
-            return None
-        file = await self._cold.find_ended(run_id, await self._runs.find(run_id))
-        if file is None:
-            return None
-        await self._journal.head()  # updates the epoch, which a file does not know
-        return file.head
+    async def _find_file(self, run_id: RunId) -> EndedRun | None:
+        """A run that must be read from its file."""
+        return None if self._cold is None else await self._cold.find_ended(run_id, await self._runs.find(run_id))
 
-    def _open(self, request: ListEvents, file: Head | None) -> StreamReader:
-        run_id, epoch = RunId(request.run_id), self._journal.epoch
+    def _open(self, request: ListEvents, file: EndedRun | None) -> StreamReader:
+        run_id = RunId(request.run_id)
         if self._cold is not None and file is not None:
+            epoch = file.epoch_or(self._journal.epoch)
             return ColdHistory(self._cold, epoch, file.last_seq).reader(run_id, request.after, request.epoch)
         return self._journal.reader(run_id=run_id, from_seq=request.after + 1, epoch=request.epoch)
 
-    async def _head(self, run_id: RunId, file: Head | None) -> Head:
-        head = file or (await self._runs.heads([run_id])).get(run_id)
+    async def _head(self, run_id: RunId, file: EndedRun | None) -> Head:
+        head = file.record.head if file is not None else (await self._runs.heads([run_id])).get(run_id)
         if head is None:
             raise RunNotFound(run_id)
         return head

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from tape.core.errors import BrokerOverflowError, InvalidCursor, RunNotFound
 from tape.core.flow import MAX_MAX_QUEUED, MIN_MAX_QUEUED
+from tape.core.ids import Epoch
 from tape.core.server_unavailable import ServerUnavailable
 from tape.server.http.errors import ClientDisconnected
 from tape.server.http.request import Request, Send
@@ -47,7 +48,7 @@ async def _stream(
         raise ServerUnavailable("the server is shutting down; try again in a moment")
     source, last = await _source(parsed, node)
     if parsed.after == last and await _is_at_end(source, last, parsed.epoch):
-        await Response.empty({"x-tape-epoch": str(node.journal.epoch)}).send(send)
+        await Response.empty({"x-tape-epoch": str(source.epoch)}).send(send)
         return
     _bound_send_buffer(request)
     writer = SocketWriter(request.connection, lambda: sender.keepalive())
@@ -66,7 +67,8 @@ async def _stream(
                 epoch=None if parsed.after is None else parsed.epoch,
             )
             subscriber.goaway, subscriber.lag = sender.goaway, sender.lag
-            await _send_handshake(node, send, None if is_replayed else last)
+            node.meters.opened.add()
+            await _send_handshake(source.epoch, send, None if is_replayed else last)
             stopped = await sender.run(request.disconnected)
         if stopped is not StopReason.GONE:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -81,9 +83,8 @@ async def _source(parsed: StreamRequest, node: Node) -> tuple[StreamSource, int]
     run_id, ends = parsed.run_id, RunEndFrames(node.runs, node.ledgers)
     record = await node.runs.find(run_id)
     if node.cold is not None and (file := await node.cold.find_ended(run_id, record)) is not None:
-        await node.journal.head()  # updates the epoch, which a file does not know
-        last = file.head.last_seq
-        return ColdSource(node.cold, node.journal.epoch, run_id, last, ends, parsed.subject, parsed.where), last
+        epoch, last = file.epoch_or(node.journal.epoch), file.last_seq
+        return ColdSource(node.cold, epoch, run_id, last, ends, parsed.subject, parsed.where), last
     if record is None:
         raise RunNotFound(run_id)
     return RunSource(node.journal, node.runs, run_id, parsed.subject, parsed.where, ends), record.head.last_seq
@@ -99,15 +100,14 @@ async def _is_at_end(source: StreamSource, last: int, epoch: int | None) -> bool
         return page.is_over and reader.cursor == last
 
 
-async def _send_handshake(node: Node, send: Send, cursor: int | None) -> None:
+async def _send_handshake(epoch: Epoch, send: Send, cursor: int | None) -> None:
     """A client without a cursor gets one, so that it can reconnect even before its first event."""
-    node.meters.opened.add()
     begin = sse.retry(RETRY_MS) if cursor is None else sse.retry(RETRY_MS) + sse.checkpoint(cursor)
     headers = [
         (b"content-type", b"text/event-stream; charset=utf-8"),
         (b"cache-control", b"no-store, no-transform"),
         (b"x-accel-buffering", b"no"),
-        (b"x-tape-epoch", str(node.journal.epoch).encode()),
+        (b"x-tape-epoch", str(epoch).encode()),
     ]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": begin, "more_body": True})

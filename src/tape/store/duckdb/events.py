@@ -81,13 +81,17 @@ class Last(NamedTuple):
 
 
 class ColdRun(NamedTuple):
-    """A run in its file; complete if its end was written, whole if it has no gap."""
+    """A run in its file; complete if its end was written, whole if it has no gap.
+
+    `epoch` is that of its last entry, None if it has no positions of a journal.
+    """
 
     run_id: RunId
     meta: RunMeta
     closed_seq: Seq | None
     last_seq: Seq
     n_events: int
+    epoch: Epoch | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -200,8 +204,6 @@ def _page_end(from_seq: Seq, sizes: Sequence[tuple[Seq, int]]) -> Seq:
     return last_seq
 
 
-def _cold_run(
-    run_id: RunId, label: str, started_at: str, app: str, user: str, session: str, closed: Seq, last: Seq, count: int
-) -> ColdRun:
+def _cold_run(run_id: RunId, label: str, started_at: str, app: str, user: str, session: str, *rest: Any) -> ColdRun:
     meta = RunMeta(label=label, started_at=started_at, app=app, user=user, session=session)
-    return ColdRun(run_id, meta, closed, last, count)
+    return ColdRun(run_id, meta, *rest)

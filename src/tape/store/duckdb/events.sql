@@ -77,11 +77,13 @@ ON CONFLICT (run_id) DO UPDATE SET
 UPDATE runs SET closed_seq = $closed_seq WHERE run_id = $run_id;
 
 -- name: select_runs
-SELECT coalesce(runs.run_id, counted.run_id), label, started_at, app, "user", session, closed_seq, coalesce(last_seq, 0), coalesce(n_events, 0)
+SELECT
+  coalesce(runs.run_id, counted.run_id), label, started_at, app, "user", session, closed_seq, coalesce(last_seq, 0),
+  coalesce(n_events, 0), epoch
 FROM runs FULL JOIN (
-  SELECT run_id, max(last_seq) AS last_seq, sum(n_events) AS n_events FROM (
-    SELECT run_id, max(seq) AS last_seq, count(*) AS n_events FROM events GROUP BY run_id
-    UNION ALL SELECT run_id, last_seq, 0 FROM gaps
+  SELECT run_id, max(last_seq) AS last_seq, sum(n_events) AS n_events, max(epoch) AS epoch FROM (
+    SELECT run_id, max(seq) AS last_seq, count(*) AS n_events, arg_max(epoch, seq) AS epoch FROM events GROUP BY run_id
+    UNION ALL SELECT run_id, last_seq, 0, NULL FROM gaps
   ) AS parts GROUP BY run_id
 ) AS counted ON counted.run_id = runs.run_id
 ORDER BY 1;
