@@ -219,6 +219,28 @@ async def test_a_journal_that_was_replaced_is_shown_from_its_beginning(page: Pag
         await expect(screen.rows).to_have_count(1)
 
 
+async def test_a_run_that_is_opened_again_in_another_journal_is_followed(page: Page, tmp_path: Path) -> None:
+    with serve(tmp_path, store="memory://") as server, server.client() as http:
+        screen = Screen(page, server.url)
+        open_run(http, "again")
+        publish(http, "again", [{"payload": n} for n in range(5)])
+        await screen.open("#/runs/again")
+        await expect(screen.rows).to_have_count(5)
+        await screen.status("live")
+
+    options = ("--http", f"127.0.0.1:{server.port}")
+    with serve(tmp_path, *options, store="memory://") as again, again.client() as http:
+        await screen.status("complete")
+        await expect(screen.rows).to_have_count(5)
+        open_run(http, "again")
+        publish(http, "again", [{"payload": "new"}])
+
+        await screen.shows("replaced by another one")
+        await expect(screen.rows).to_have_count(1)
+        await expect(screen.row(1)).to_contain_text("new")
+        await screen.status("live")
+
+
 async def test_a_page_over_the_subscriber_limit_retries(page: Page, tmp_path: Path) -> None:
     with serve(tmp_path, "--max-subscribers", "1") as server, server.client() as http:
         screen = Screen(page, server.url)

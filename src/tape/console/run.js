@@ -26,9 +26,7 @@ function OpenRun({ place, detail, directory }) {
   const run = directory.find(place.name) ?? detail
   const feed = useOpened(() => openFeed(place.name, detail.last_seq, at), [place.name])
   useWatched(feed)
-  useEffect(() => {
-    if (feed.status.is === "over" && run.status !== "complete" && run.n_events > (feed.last?.seq ?? 0)) feed.resume()
-  }, [run.n_events, run.status, feed.status.is])
+  useResumed(feed, run, directory.runs)
   const fork = feed.fork?.childRunId === place.name ? feed.fork : null
   return html`<${Events} feed=${feed} place=${place} inherited=${fork?.atSeq ?? 0} empty="No events yet. They appear here as they are published.">
     <header class="about">
@@ -42,6 +40,19 @@ function OpenRun({ place, detail, directory }) {
       ${feed.entries[0]?.seq > detail.floor && html`<p class="fork"><button onClick=${() => earlier(feed)}>Earlier events</button></p>`}
     </header>
   <//>`
+}
+
+// Resumes a feed that has ended when its run is open again, in this journal or another one. The list of runs may be
+// older than the end, so the run itself is asked, at most once for each answer of the list.
+function useResumed(feed, run, runs) {
+  const isEnded = feed.status.is === "over"
+  useEffect(() => {
+    if (!isEnded || run.status === "complete") return
+    let isLeft = false
+    const resume = ({ status }) => !isLeft && feed.status.is === "over" && status !== "complete" && feed.resume()
+    ask(runPath(run.run_id)).then(resume, () => {}) // without an answer, the list's next one is waited for
+    return () => (isLeft = true)
+  }, [feed, isEnded, run.status, runs])
 }
 
 function openFeed(runId, lastSeq, at) {
