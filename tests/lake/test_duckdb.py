@@ -432,6 +432,7 @@ async def test_a_reader_of_a_cold_run_waits_while_it_is_compared_with_the_journa
 
 async def test_a_reader_of_a_file_that_another_journal_replaces_starts_over(tmp_path: Path) -> None:
     cold = ColdRunRecords(ColdRuns(tmp_path))
+    file = None
     for _ in range(2):
         file = await cold.find(RUN)
         async with open_journal("memory://") as journal:
