@@ -9,7 +9,7 @@ from tape.wire import tape_pb2 as pb
 from tape.wire.message_mapping import MessageMapping
 
 DECISION: Final = MessageMapping(Decision, pb.DecisionRecord)
-COMPENSATION: Final = MessageMapping(Compensation, pb.Compensation)
+COMPENSATION: Final = MessageMapping(Compensation, pb.Compensation, zero_is_default=("max_attempts",))
 EFFECT: Final = MessageMapping(
     Effect,
     pb.EffectRecord,
