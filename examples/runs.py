@@ -15,9 +15,9 @@ with tape.connect("memory://") as client:
     print(again.status, again.response_json)
 
     passage = client.gates.wait(run_id, "approval")
-    print(passage.is_delivered, client.runs.find(run_id).status)
+    print(passage.is_delivered, client.runs.get(run_id).status)
     client.gates.send(run_id, "approval", "no")
-    print(client.gates.wait(run_id, "approval").resolution_json, client.runs.find(run_id).status)
+    print(client.gates.wait(run_id, "approval").resolution_json, client.runs.get(run_id).status)
 
     client.runs.end(run_id, tape.RunStatus.FAILED)
     for owed in client.obligations.due():

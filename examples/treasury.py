@@ -55,11 +55,11 @@ if __name__ == "__main__":
     tape.run_agent("treasury", treasury, BOOKS, once=True, budget=tape.Budget(usd=1))
 
     with tape.connect(BOOKS) as client:
-        print("the run is", client.runs.find(run_id).status)
+        print("the run is", client.runs.get(run_id).status)
         client.gates.send(run_id, "approval", "yes", key="approved-by-ann")
     tape.run_agent("treasury", treasury, BOOKS, once=True)
 
     with tape.connect(BOOKS) as client:
-        print("the run is", client.runs.find(run_id).status, client.runs.find(run_id).detail_json)
-        for effect in client.effects.listed(run_id):
+        print("the run is", client.runs.get(run_id).status, client.runs.get(run_id).detail_json)
+        for effect in client.effects.list_all(run_id):
             print(effect.status, effect.tool, effect.response_json)

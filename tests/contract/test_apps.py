@@ -78,7 +78,7 @@ async def test_overdue_timers_of_a_kind_that_nobody_handles_stop_no_gate_time_ou
 
     assert await job_worker(TimerJob(apps.shop, owner="d1"), slots=4).run_once() == 1
 
-    assert (await apps.shop.runs.find(run_id)).status is RunStatus.RUNNABLE
+    assert (await apps.shop.runs.get(run_id)).status is RunStatus.RUNNABLE
     assert len(await apps.shop.timers.due()) == 9
 
 
@@ -87,7 +87,7 @@ async def test_a_time_out_at_a_gate_is_served_by_any_app(apps: Apps) -> None:
 
     assert await job_worker(TimerJob(apps.payments, owner="d1")).run_once() == 1
 
-    assert (await apps.payments.runs.find(run_id)).status is RunStatus.RUNNABLE
+    assert (await apps.payments.runs.get(run_id)).status is RunStatus.RUNNABLE
 
 
 async def test_an_obligation_is_met_by_a_worker_of_the_app_that_registered_it(apps: Apps) -> None:
@@ -100,7 +100,7 @@ async def test_an_obligation_is_met_by_a_worker_of_the_app_that_registered_it(ap
 
     assert [await drained(apps.shop, "shop"), await drained(apps.payments, "payments")] == [0, 1]
 
-    (owed,) = await apps.payments.obligations.listed(run_id)
+    (owed,) = await apps.payments.obligations.list_all(run_id)
     assert (owed.app, owed.status, undone) == ("payments", ObligationStatus.COMPENSATED, ["payments"])
 
 
@@ -113,7 +113,7 @@ async def test_what_other_apps_owe_hides_nothing_and_is_not_used_up(apps: Apps) 
     work = CompensationJob(apps.shop, owner="d1", inverses={"refund": lambda *_: None})
     assert await job_worker(work, slots=1).run_once() == 1
 
-    (owed,) = await apps.shop.obligations.listed(own)
+    (owed,) = await apps.shop.obligations.list_all(own)
     left = await apps.nameless.obligations.due()
     assert owed.status is ObligationStatus.COMPENSATED and await apps.nameless.obligations.stuck() == []
     assert (len(left), {each.attempts for each in left}, {each.app for each in left}) == (12, {0}, {"shop", "payments"})
@@ -161,7 +161,7 @@ async def test_an_effect_is_carried_out_by_a_worker_of_its_app(apps: Apps) -> No
     message = await Receiver(apps.shop, bank["bank"], owner="d2").receive(message_of(effect))
     own = await job_worker(DispatchJob(apps.payments, bank, owner="d3")).run_once()
 
-    found = await apps.payments.effects.find(effect.run_id, effect.idempotency_key)
+    found = await apps.payments.effects.get(effect.run_id, effect.idempotency_key)
     assert (foreign, message, own) == (0, False, 1)
     assert found is not None and (found.app, found.status) == ("payments", EffectStatus.CONFIRMED)
 

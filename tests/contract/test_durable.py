@@ -111,7 +111,7 @@ async def test_a_plain_function_is_as_durable_as_an_async_one(node: AsyncNode, b
 
     assert (ended.status, ended.detail_json) == (RunStatus.TERMINAL, '[{"paid":7},true,true,true]')
     assert bank.calls == [f"{ended.run_id}/decision-0/wire/0"]
-    assert (await node.budgets.find(ended.run_id)).spent.usd == 0.25
+    assert (await node.budgets.get(ended.run_id)).spent.usd == 0.25
     assert [entry.kind for entry in await read_all(journal, ended.run_id)].count("effect") == 10
 
 
@@ -137,7 +137,7 @@ async def test_now_is_the_time_of_the_store(node: AsyncNode) -> None:
 
     ended = await live(node, look)
 
-    (asked,) = await node.effects.listed(ended.run_id)
+    (asked,) = await node.effects.list_all(ended.run_id)
     assert json.loads(ended.detail_json) == asked.began_at_ms / 1000
 
 
@@ -223,7 +223,7 @@ async def test_a_worker_that_lost_its_run_ends_nothing_whatever_its_function_cat
     begun = await node.runs.take(run_id, "w1")
     await AgentJob(node, "treasury", sweep, owner="w1").execute(begun.run)
 
-    assert (await node.runs.find(run_id)).status is RunStatus.RUNNING and bank.calls == []
+    assert (await node.runs.get(run_id)).status is RunStatus.RUNNING and bank.calls == []
 
 
 @pytest.mark.parametrize("text", ["\0", "\ud800"])
@@ -257,7 +257,7 @@ async def test_caps_that_somebody_gave_a_run_stay(node: AsyncNode) -> None:
     await node.budgets.set(run_ids[1], 9)
     await AgentWorker(app="treasury", function=nothing, budget=tape.Budget(usd=1)).run_once(node)
 
-    caps = [(await node.budgets.find(run_id)).usd_cap_micros for run_id in run_ids]
+    caps = [(await node.budgets.get(run_id)).usd_cap_micros for run_id in run_ids]
     assert caps == [1_000_000, 9_000_000]
 
 
@@ -269,7 +269,7 @@ async def test_what_does_not_fit_the_budget_is_not_done(node: AsyncNode, bank: B
     run_id = await begin(node)
     await AgentWorker(app="treasury", function=sweep, budget=tape.Budget(usd=1)).run_once(node)
 
-    assert "LimitReached" in (await node.runs.find(run_id)).detail_json and bank.calls == []
+    assert "LimitReached" in (await node.runs.get(run_id)).detail_json and bank.calls == []
 
 
 async def test_a_failed_run_undoes_what_it_did_newest_first_with_what_it_came_to(node: AsyncNode, bank: Bank) -> None:
@@ -283,8 +283,8 @@ async def test_a_failed_run_undoes_what_it_did_newest_first_with_what_it_came_to
 
     assert [each[:2] for each in bank.recalled] == [({"paid": 2}, 2), ({"paid": 1}, 1)]  # type: ignore[index]
     assert bank.recalled[0][2] == f"{run_id}/decision--1/wire/1/recall"  # type: ignore[index]
-    assert (await node.runs.find(run_id)).detail_json == '{"type":"ValueError","message":"no"}'
-    assert [each.result_json for each in await node.obligations.listed(run_id)] == ['"recalled"'] * 2
+    assert (await node.runs.get(run_id)).detail_json == '{"type":"ValueError","message":"no"}'
+    assert [each.result_json for each in await node.obligations.list_all(run_id)] == ['"recalled"'] * 2
 
 
 async def test_what_a_worker_left_in_doubt_is_looked_for_before_it_is_done(node: AsyncNode) -> None:
@@ -332,7 +332,7 @@ async def test_a_lost_answer_is_looked_for_and_what_nobody_finds_is_unknown(node
     results: list[object] = []
     ended = await live(node, books)
 
-    effects = sorted(await node.effects.listed(ended.run_id), key=lambda effect: effect.idempotency_key)
+    effects = sorted(await node.effects.list_all(ended.run_id), key=lambda effect: effect.idempotency_key)
     assert [effect.status.value for effect in effects] == ["confirmed", "failed", "unknown"]
     assert ended.detail_json == '["found"]'
 
@@ -363,7 +363,7 @@ async def test_a_tool_is_tried_as_often_as_its_policy_says(node: AsyncNode) -> N
 
     ended = await live(node, books)
 
-    effects = sorted(await node.effects.listed(ended.run_id), key=lambda effect: effect.idempotency_key)
+    effects = sorted(await node.effects.list_all(ended.run_id), key=lambda effect: effect.idempotency_key)
     assert list(made.values()) == [3, 1, 3, 2]
     assert [effect.status.value for effect in effects] == ["confirmed", "failed", "failed", "failed"]
 
@@ -396,7 +396,7 @@ async def test_a_function_that_asks_for_something_else_the_second_time_is_refuse
     async def sweep(run: RunState) -> None:
         await wire(next(amounts))
         if len(bank.calls) == 1:
-            raise Crash if not (await node.obligations.listed(run.run_id))[1:] else AssertionError
+            raise Crash if not (await node.obligations.list_all(run.run_id))[1:] else AssertionError
 
     run_id = await begin(node)
     await crash(node, sweep, run_id)
@@ -424,13 +424,13 @@ async def test_a_worker_whose_run_was_cancelled_is_stopped(node: AsyncNode) -> N
             await has_begun.wait()
             await node.runs.cancel(run_id)
 
-    assert was_stopped.is_set() and (await node.runs.find(run_id)).status is RunStatus.CANCELLED
+    assert was_stopped.is_set() and (await node.runs.get(run_id)).status is RunStatus.CANCELLED
 
 
 async def test_a_heartbeat_keeps_a_run_that_takes_long(node: AsyncNode) -> None:
     async def wait(run: RunState) -> None:
         first = run.claim.expires_at_ms
-        await until(lambda: node.runs.find(run.run_id), lambda state: state.claim.expires_at_ms > first)
+        await until(lambda: node.runs.get(run.run_id), lambda state: state.claim.expires_at_ms > first)
 
     run_id = await begin(node)
     with anyio.fail_after(DEADLINE_S):
@@ -461,7 +461,7 @@ async def test_a_worker_takes_runs_of_its_application_each_once(node: AsyncNode,
             tasks.start_soon(worker.run_once, node)
 
     assert len(bank.calls) == 6 == len(set(bank.calls))
-    assert (await node.runs.find(other)).status is RunStatus.RUNNABLE
+    assert (await node.runs.get(other)).status is RunStatus.RUNNABLE
 
 
 async def test_an_effect_for_the_outbox_is_waited_for(node: AsyncNode) -> None:
@@ -484,13 +484,13 @@ async def test_an_effect_for_the_outbox_is_waited_for(node: AsyncNode) -> None:
             parts = worker.workers(node)
             for each in parts:
                 tasks.start_soon(each.run)
-            await until(lambda: node.runs.find(run_id), lambda run: not run.is_active)
+            await until(lambda: node.runs.get(run_id), lambda run: not run.is_active)
             for each in parts:
                 each.stop()
 
-    (effect,) = await node.effects.listed(run_id)
+    (effect,) = await node.effects.list_all(run_id)
     assert (effect.status, effect.external_ref) == (EffectStatus.CONFIRMED, "sweep-3")
-    assert (await node.runs.find(run_id)).detail_json == '{"external_ref":"sweep-3"}'
+    assert (await node.runs.get(run_id)).detail_json == '{"external_ref":"sweep-3"}'
 
 
 @tape.effect(dispatch=DispatchMode.OUTBOX, connector="bank")
@@ -509,7 +509,7 @@ async def test_once_carries_out_what_its_runs_wait_for(node: AsyncNode) -> None:
     with anyio.fail_after(DEADLINE_S):
         await worker.run_once(node)
 
-    run = await node.runs.find(run_id)
+    run = await node.runs.get(run_id)
     assert (run.status, run.detail_json) == (RunStatus.TERMINAL, '"paid"')
 
 
@@ -520,6 +520,6 @@ async def test_once_leaves_a_run_whose_effect_nobody_can_carry_out_now(node: Asy
     with anyio.fail_after(DEADLINE_S):
         await AgentWorker(app="treasury", function=transferring, connectors=connectors).run_once(node)
 
-    (effect,) = await node.effects.listed(run_id)
+    (effect,) = await node.effects.list_all(run_id)
     assert effect.status is EffectStatus.PENDING and bool(effect.dispatch_attempts) is bool(connectors)
-    assert (await node.runs.find(run_id)).is_active
+    assert (await node.runs.get(run_id)).is_active

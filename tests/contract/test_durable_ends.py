@@ -74,7 +74,7 @@ async def undo(node: AsyncNode) -> list[object]:
 
 
 async def statuses(node: AsyncNode, run_id: str) -> list[tuple[str, str]]:
-    return [(each.tool, each.status.value) for each in await node.effects.listed(run_id)]
+    return [(each.tool, each.status.value) for each in await node.effects.list_all(run_id)]
 
 
 async def outlived(node: AsyncNode, bank: Bank, function: Callable[[RunState], Any]) -> tuple[RunState, RunState]:
@@ -92,9 +92,9 @@ async def outlived(node: AsyncNode, bank: Bank, function: Callable[[RunState], A
             tasks.start_soon(live, node, watched, run_id)
             await is_over.wait()
             await anyio.wait_all_tasks_blocked()
-            before = await node.runs.find(run_id)
+            before = await node.runs.get(run_id)
             bank.may_answer.set()
-    return before, await node.runs.find(run_id)
+    return before, await node.runs.get(run_id)
 
 
 async def test_a_run_that_fails_beside_a_step_ends_after_it_and_undoes_it(node: AsyncNode) -> None:
@@ -193,7 +193,7 @@ async def test_an_effect_that_its_function_cancelled_is_unknown_when_the_run_end
         raise ValueError("no")
 
     ended = await live(node, shop)
-    (effect,) = await node.effects.listed(ended.run_id)
+    (effect,) = await node.effects.list_all(ended.run_id)
     await node.effects.reconcile(ended.run_id, effect.idempotency_key, EffectStatus.CONFIRMED, response="paid")
 
     assert (ended.status, effect.status) == (RunStatus.FAILED, EffectStatus.UNKNOWN)
@@ -204,7 +204,7 @@ async def test_a_run_that_fails_beside_an_effect_that_nobody_carries_out_is_left
     run = await node.runs.begin("shop", "ann", "s", "1")
 
     async def bad(run_id: str) -> None:
-        await until(lambda: node.effects.listed(run_id), bool)
+        await until(lambda: node.effects.list_all(run_id), bool)
         raise ValueError("no")
 
     async def shop(run: RunState) -> None:
@@ -213,7 +213,7 @@ async def test_a_run_that_fails_beside_an_effect_that_nobody_carries_out_is_left
     with anyio.fail_after(DEADLINE_S):
         await AgentWorker(app="shop", function=shop).run_once(node)
 
-    assert (await node.runs.find(run.run.run_id)).is_active
+    assert (await node.runs.get(run.run.run_id)).is_active
     assert await statuses(node, run.run.run_id) == [("deliver", EffectStatus.PENDING)]
 
 

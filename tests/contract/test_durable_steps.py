@@ -159,7 +159,7 @@ async def test_a_step_that_is_under_way_when_another_is_refused_is_done_once(nod
             await was_refused.wait()
             may_end.set()
 
-    (effect,) = await node.effects.listed(run_id)
+    (effect,) = await node.effects.list_all(run_id)
     assert (effect.status, effect.response_json, MADE) == (EffectStatus.CONFIRMED, '"done"', ["slow"])
 
 

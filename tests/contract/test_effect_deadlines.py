@@ -44,7 +44,7 @@ async def test_an_effect_that_hangs_is_unknown_after_its_deadline(node: AsyncNod
     with anyio.fail_after(DEADLINE_S):
         ended = await AgentJob(node, "treasury", books, owner="w1").resume(await begun(node))
 
-    (effect,) = await node.effects.listed(ended.run_id)
+    (effect,) = await node.effects.list_all(ended.run_id)
     assert effect.status is EffectStatus.UNKNOWN and not ended.is_active
 
 
@@ -76,5 +76,5 @@ async def test_a_connector_that_hangs_leaves_its_effect_unknown(node: AsyncNode)
     with anyio.fail_after(DEADLINE_S):
         await AgentWorker(app="treasury", function=books, connectors={"bank": hang}, deadline=BRIEF).run_once(node)
 
-    (effect,) = await node.effects.listed(run_id)
+    (effect,) = await node.effects.list_all(run_id)
     assert effect.status is EffectStatus.UNKNOWN

@@ -153,8 +153,8 @@ async def test_a_child_that_fails_undoes_nothing_of_its_parent(
 
     await AgentWorker(app="treasury", function=fail).run_once(node)
 
-    assert (await node.runs.find(run_id)).status is RunStatus.FAILED
-    assert (calls, await node.obligations.listed(run_id)) == ([], [])
+    assert (await node.runs.get(run_id)).status is RunStatus.FAILED
+    assert (calls, await node.obligations.list_all(run_id)) == ([], [])
 
 
 @pytest.mark.parametrize("policy", [REPLAY, STUB])
@@ -168,7 +168,7 @@ async def test_no_client_makes_a_sheltered_run_act(node: AsyncNode, ledgers: Led
     effect = await node.effects.begin(run_id, "wire", compensation=Compensation(kind="recall"))
     await node.effects.complete(run_id, effect.idempotency_key)
 
-    assert await node.obligations.listed(run_id) == []
+    assert await node.obligations.list_all(run_id) == []
 
 
 async def test_a_child_of_a_child_is_served_what_both_before_it_did(
@@ -198,7 +198,7 @@ async def test_a_child_keeps_the_answers_and_the_budget_that_it_inherits(
 
     copy = await child(ledgers, run_id, at_seq, REPLAY)
 
-    budget, gate = await node.budgets.find(copy), await node.gates.find(copy, "approval")
+    budget, gate = await node.budgets.get(copy), await node.gates.get(copy, "approval")
     assert (budget.usd_cap_micros, budget.token_cap, budget.spent.usd, budget.spent.tokens) == (10**6, 100, 0.25, 10)
     assert gate is not None and gate.resolutions == ('"yes"',)
 
@@ -212,7 +212,7 @@ async def test_p16_a_fork_leaves_the_ledgers_of_its_parent_as_they_were(
     await played(node, await child(ledgers, origin.run_id, 3, LIVE, {"word": "goodbye"}))
 
     assert [await read_all(journal, origin.run_id), await read_actions(ledgers, origin.run_id)] == before
-    assert await node.runs.find(origin.run_id) == origin
+    assert await node.runs.get(origin.run_id) == origin
 
 
 async def test_the_fork_s_entry_has_the_policy_for_effects(node: AsyncNode, ledgers: Ledgers, journal: Journal) -> None:
@@ -229,7 +229,7 @@ async def test_a_run_without_ledgers_leaves_none(node: AsyncNode, ledgers: Ledge
     run_id = await child(ledgers, "plain", 1, REPLAY)
 
     with pytest.raises(tape.NotFound):
-        await node.runs.find(run_id)
+        await node.runs.get(run_id)
 
 
 async def test_a_compacted_run_has_no_results_to_serve(node: AsyncNode, ledgers: Ledgers) -> None:

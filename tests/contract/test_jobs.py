@@ -32,7 +32,7 @@ async def dispatched(node: AsyncNode, owner: str = "d1", **connectors: Connector
 
 
 async def now(node: AsyncNode, effect: Effect) -> Effect:
-    found = await node.effects.find(effect.run_id, effect.idempotency_key)
+    found = await node.effects.get(effect.run_id, effect.idempotency_key)
     assert found is not None
     return found
 
@@ -100,7 +100,7 @@ async def test_what_a_connector_or_an_inverse_raises_may_hold_what_is_no_text(no
     assert await dispatched(node, bank=fail) == 1
     assert await job_worker(CompensationJob(node, owner="d1", inverses={"no.such.module:undo": fail})).run_once() == 1
 
-    (owed,) = await node.obligations.listed(run_id)
+    (owed,) = await node.obligations.list_all(run_id)
     assert (await now(node, effect)).status is EffectStatus.FAILED
     assert (owed.status, owed.last_error) == (ObligationStatus.STUCK, "OSError: before\N{REPLACEMENT CHARACTER}after")
 
@@ -170,7 +170,7 @@ async def test_a_process_without_the_agent_compensates_with_its_registered_compe
 
     assert await job_worker(CompensationJob(node, owner="d1")).run_once() == 1
 
-    (owed,) = await node.obligations.listed(run_id)
+    (owed,) = await node.obligations.list_all(run_id)
     assert owed.status is ObligationStatus.COMPENSATED
     assert owed.result_json == f'["b-1",7,"{run_id}/decision--1/wire/0/undo"]'
 

@@ -88,8 +88,8 @@ async def test_a_run_is_shown_with_its_ledger_and_what_it_owes(node: AsyncNode) 
 
     shown = await node.runs.show(run.run_id)
 
-    assert shown.ledger == await node.runs.find(run.run_id)
-    assert list(shown.obligations) == list(await node.obligations.listed(run.run_id))
+    assert shown.ledger == await node.runs.get(run.run_id)
+    assert list(shown.obligations) == list(await node.obligations.list_all(run.run_id))
     assert shown.record.run_id == run.run_id
 
 

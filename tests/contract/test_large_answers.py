@@ -249,7 +249,7 @@ async def test_lists_of_a_run_reach_every_client(stock: Any, url: str) -> None:
     decisions = await whole(stock.ListDecisions, pb.ListDecisionsRequest(run_id=run_id), "decisions")
     effects = await whole(stock.ListEffects, pb.ListEffectsRequest(run_id=run_id), "effects")
     async with reached(url) as node:
-        listed = await node.decisions.listed(run_id), await node.effects.listed(run_id)
+        listed = await node.decisions.list_all(run_id), await node.effects.list_all(run_id)
 
     assert [each.decision_index for each in decisions] == [0, 1, 2, 3, 4, 5]
     assert len({each.idempotency_key for each in effects}) == len(effects) == 6
@@ -298,7 +298,7 @@ async def test_obligations_of_a_run_reach_every_client(stock: Any, url: str) -> 
 
     found = await whole(stock.ListObligations, pb.ListObligationsRequest(run_id=run_id), "obligations")
     async with reached(url) as node:
-        listed = await node.obligations.listed(run_id)
+        listed = await node.obligations.list_all(run_id)
 
     numbers = [each.seq for each in found]
     assert numbers == sorted(set(numbers), reverse=True) and len(numbers) == len(listed) == 6
@@ -314,7 +314,7 @@ async def test_values_and_sessions_reach_every_client(stock: Any, url: str) -> N
     values = await whole(stock.ListValues, pb.ListValuesRequest(namespace="n"), "values")
     sessions = await whole(stock.ListSessions, pb.ListSessionsRequest(app_name="a", user_id="u"), "sessions")
     async with reached(url) as node:
-        listed = await node.values.listed("n"), await node.sessions.listed("a", "u")
+        listed = await node.values.list_all("n"), await node.sessions.list_all("a", "u")
 
     assert [each.key for each in values] == [f"{n:02}" for n in range(40)]
     assert len({each.session_id for each in sessions}) == 40 and [len(each) for each in listed] == [40, 40]
@@ -329,8 +329,8 @@ async def test_a_long_session_reaches_every_client(stock: Any, url: str) -> None
 
     newest = await stock.GetSession(pb.GetSessionRequest(**of))
     async with reached(url) as node:
-        mine = await node.sessions.find("a", "u", session.session_id)
-        five = await node.sessions.find("a", "u", session.session_id, 5)
+        mine = await node.sessions.get("a", "u", session.session_id)
+        five = await node.sessions.get("a", "u", session.session_id, 5)
 
     carried = [event.id for event in newest.events]
     assert 1 <= len(carried) < 6 and carried == list("012345")[-len(carried) :] and newest.event_count == 6

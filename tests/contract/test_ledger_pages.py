@@ -84,32 +84,32 @@ async def answer(node: AsyncNode, run_id: str) -> None:
 
 LISTS = {
     "decisions": Listed(
-        decide, lambda node, run, **page: node.decisions.page(run, **page),
-        lambda node, run: node.decisions.listed(run), lambda row: row.decision_index, [*range(COUNT)],
+        decide, lambda node, run, **page: node.decisions.list(run, **page),
+        lambda node, run: node.decisions.list_all(run), lambda row: row.decision_index, [*range(COUNT)],
     ),
     "effects": Listed(
-        act, lambda node, run, **page: node.effects.page(run, **page), lambda node, run: node.effects.listed(run),
+        act, lambda node, run, **page: node.effects.list(run, **page), lambda node, run: node.effects.list_all(run),
         lambda row: row.idempotency_key, [str(COUNT - index) for index in range(COUNT)],
     ),
     "obligations": Listed(
-        owe, lambda node, run, **page: node.obligations.page(run, **page),
-        lambda node, run: node.obligations.listed(run), lambda row: row.number, [*range(COUNT, 0, -1)],
+        owe, lambda node, run, **page: node.obligations.list(run, **page),
+        lambda node, run: node.obligations.list_all(run), lambda row: row.number, [*range(COUNT, 0, -1)],
     ),
     "timers": Listed(
-        arm, lambda node, run, **page: node.timers.page(run, **page), lambda node, run: node.timers.listed(run),
+        arm, lambda node, run, **page: node.timers.list(run, **page), lambda node, run: node.timers.list_all(run),
         lambda row: row.timer_id, [f"t{index}" for index in reversed(range(COUNT))],
     ),
     "gates": Listed(
-        answer, lambda node, run, **page: node.gates.page(run, **page), lambda node, run: node.gates.listed(run),
+        answer, lambda node, run, **page: node.gates.list(run, **page), lambda node, run: node.gates.list_all(run),
         lambda row: row.gate, [*"abcdefg"],
     ),
     "values": Listed(
-        know, lambda node, run, **page: node.values.page("n", **page), lambda node, run: node.values.listed("n"),
+        know, lambda node, run, **page: node.values.list("n", **page), lambda node, run: node.values.list_all("n"),
         lambda row: row.key, [*"abcdefg"],
     ),
     "sessions": Listed(
-        talk, lambda node, run, **page: node.sessions.page("app", "ann", **page),
-        lambda node, run: node.sessions.listed("app", "ann"), lambda row: row.of.session,
+        talk, lambda node, run, **page: node.sessions.list("app", "ann", **page),
+        lambda node, run: node.sessions.list_all("app", "ann"), lambda row: row.of.session,
         [f"s{number}" for number in range(COUNT)],
     ),
 }  # fmt: skip
@@ -164,7 +164,7 @@ async def test_a_page_has_a_limit(node: AsyncNode, listed: Listed, limit: int) -
 async def test_a_cursor_of_another_list_is_refused(node: AsyncNode, listed: Listed) -> None:
     run = await begin_run(node)
     await decide(node, run.run_id)
-    other = (await node.decisions.page(run.run_id, model="small", limit=1)).next_cursor
+    other = (await node.decisions.list(run.run_id, model="small", limit=1)).next_cursor
 
     with pytest.raises(InvalidCursor):
         await listed.page(node, run.run_id, cursor=other)
@@ -182,18 +182,18 @@ async def test_effects_are_in_the_order_they_began(node: AsyncNode) -> None:
     run = await begin_run(node)
     await act(node, run.run_id)
 
-    times = [effect.began_at_ms for effect in (await node.effects.page(run.run_id)).rows]
+    times = [effect.began_at_ms for effect in (await node.effects.list(run.run_id)).rows]
 
     assert times == sorted(times)
 
 
 async def test_the_session_with_the_newest_event_is_first(node: AsyncNode) -> None:
     await talk(node, "")
-    before = (await node.sessions.page("app", "ann")).rows[0].updated_at_ms
+    before = (await node.sessions.list("app", "ann")).rows[0].updated_at_ms
     while (await node.sessions.append("app", "ann", "s3", 1)).updated_at_ms <= before:
         pass
 
-    newest = (await node.sessions.page("app", "ann", limit=1)).rows
+    newest = (await node.sessions.list("app", "ann", limit=1)).rows
 
     assert [session.of.session for session in newest] == ["s3"]
 
@@ -202,9 +202,9 @@ async def test_effects_are_filtered_before_the_limit(node: AsyncNode) -> None:
     run = await begin_run(node)
     await act(node, run.run_id)
 
-    failed = await node.effects.page(run.run_id, status=EffectStatus.FAILED, limit=2)
-    pending = await node.effects.listed(run.run_id, status=EffectStatus.PENDING)
-    of_bank = await node.effects.page(run.run_id, connector="bank", limit=3)
+    failed = await node.effects.list(run.run_id, status=EffectStatus.FAILED, limit=2)
+    pending = await node.effects.list_all(run.run_id, status=EffectStatus.PENDING)
+    of_bank = await node.effects.list(run.run_id, connector="bank", limit=3)
 
     assert ({effect.idempotency_key for effect in failed.rows}, failed.next_cursor) == ({"6", "3"}, "")
     assert {effect.idempotency_key for effect in pending} == {"7", "5", "4", "2", "1"}
@@ -215,7 +215,7 @@ async def test_an_inline_effect_is_listed_by_its_connector_and_not_dispatched(no
     run = await begin_run(node)
     await node.effects.begin(run.run_id, "t", connector="bank")
 
-    assert len(await node.effects.listed(run.run_id, connector="bank")) == 1
+    assert len(await node.effects.list_all(run.run_id, connector="bank")) == 1
     assert await node.dispatch.due("bank") == []
 
 
@@ -223,7 +223,7 @@ async def test_decisions_are_filtered_before_the_limit(node: AsyncNode) -> None:
     run = await begin_run(node)
     await decide(node, run.run_id)
 
-    found = await node.decisions.page(run.run_id, model="small", limit=3)
+    found = await node.decisions.list(run.run_id, model="small", limit=3)
 
     assert ([each.decision_index for each in found.rows], found.next_cursor) == ([1, 3, 5], "")
 
@@ -232,8 +232,8 @@ async def test_obligations_are_filtered_before_the_limit(node: AsyncNode) -> Non
     run = await begin_run(node)
     await owe(node, run.run_id)
 
-    stuck = await node.obligations.page(run.run_id, status=ObligationStatus.STUCK, limit=2)
-    unresolved = await node.obligations.page(run.run_id, only_unresolved=True, limit=5)
+    stuck = await node.obligations.list(run.run_id, status=ObligationStatus.STUCK, limit=2)
+    unresolved = await node.obligations.list(run.run_id, only_unresolved=True, limit=5)
 
     assert ([each.number for each in stuck.rows], stuck.next_cursor) == ([5, 2], "")
     assert ([each.number for each in unresolved.rows], unresolved.next_cursor) == ([7, 6, 4, 3, 1], "")
@@ -243,8 +243,8 @@ async def test_timers_are_filtered_before_the_limit(node: AsyncNode) -> None:
     run = await begin_run(node)
     await arm(node, run.run_id)
 
-    cancelled = await node.timers.page(run.run_id, status=TimerStatus.CANCELLED, limit=2)
-    late = await node.timers.page(run.run_id, kind="late", limit=3)
+    cancelled = await node.timers.list(run.run_id, status=TimerStatus.CANCELLED, limit=2)
+    late = await node.timers.list(run.run_id, kind="late", limit=3)
 
     assert ([timer.timer_id for timer in cancelled.rows], cancelled.next_cursor) == (["t4", "t1"], "")
     assert ([timer.timer_id for timer in late.rows], late.next_cursor) == (["t6", "t3", "t0"], "")
@@ -256,18 +256,18 @@ async def test_timers_of_all_runs_are_listed_by_status(node: AsyncNode) -> None:
         await node.timers.set(run.run_id, "t", 5)
     await node.timers.cancel(runs[1].run_id, "t")
 
-    found = await node.timers.listed(status=TimerStatus.SET)
+    found = await node.timers.list_all(status=TimerStatus.SET)
 
     assert [timer.run_id for timer in found] == sorted((runs[0].run_id, runs[2].run_id))
-    assert [timer.run_id for timer in await node.timers.listed(status=TimerStatus.CANCELLED)] == [runs[1].run_id]
+    assert [timer.run_id for timer in await node.timers.list_all(status=TimerStatus.CANCELLED)] == [runs[1].run_id]
 
 
 async def test_a_timer_is_found_by_its_name(node: AsyncNode) -> None:
     run = await begin_run(node)
     timer = await node.timers.set(run.run_id, "t", 5, "late", 7)
 
-    assert await node.timers.find(run.run_id, "t") == timer
-    assert await node.timers.find(run.run_id, "other") is None
+    assert await node.timers.get(run.run_id, "t") == timer
+    assert await node.timers.get(run.run_id, "other") is None
 
 
 async def test_gates_that_runs_wait_at_are_listed_for_all_runs(node: AsyncNode) -> None:
@@ -278,11 +278,11 @@ async def test_gates_that_runs_wait_at_are_listed_for_all_runs(node: AsyncNode) 
     await node.runs.end(runs[1].run_id, RunStatus.CANCELLED)
     waiting = sorted(run.run_id for run in runs[2:])
 
-    first = await node.gates.page(limit=2)
-    rest = await node.gates.page(limit=2, cursor=first.next_cursor)
+    first = await node.gates.list(limit=2)
+    rest = await node.gates.list(limit=2, cursor=first.next_cursor)
 
     assert [gate.run_id for gate in (*first.rows, *rest.rows)] == waiting and rest.next_cursor == ""
-    assert [(gate.gate, gate.waiting) for gate in await node.gates.listed()] == [("approval", 0)] * 3
+    assert [(gate.gate, gate.waiting) for gate in await node.gates.list_all()] == [("approval", 0)] * 3
 
 
 async def test_a_page_of_waiting_gates_ends_at_its_bytes(node: AsyncNode) -> None:
@@ -290,10 +290,10 @@ async def test_a_page_of_waiting_gates_ends_at_its_bytes(node: AsyncNode) -> Non
     for run in runs:
         await node.gates.wait(run.run_id, "approval", context="x" * 900_000)
 
-    first = await node.gates.page()
+    first = await node.gates.list()
 
     assert 1 <= len(first.rows) < 6 and first.next_cursor
-    assert len({gate.run_id for gate in await node.gates.listed()}) == 6
+    assert len({gate.run_id for gate in await node.gates.list_all()}) == 6
 
 
 @pytest.mark.parametrize("number", [0, -1, 3, 1 << 62, (1 << 63) - 1])
@@ -301,8 +301,8 @@ async def test_an_obligation_is_found_by_its_number(node: AsyncNode, number: int
     run = await begin_run(node)
     owed = [await node.obligations.register(run.run_id, name, "undo") for name in "ab"]
 
-    assert [await node.obligations.find(run.run_id, each) for each in (1, 2)] == owed
-    assert await node.obligations.find(run.run_id, number) is None
+    assert [await node.obligations.get(run.run_id, each) for each in (1, 2)] == owed
+    assert await node.obligations.get(run.run_id, number) is None
 
 
 async def in_doubt(node: AsyncNode, semantics: Semantics = Semantics.IDEMPOTENT) -> Effect:

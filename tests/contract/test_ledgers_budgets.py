@@ -22,7 +22,7 @@ async def test_what_would_be_over_the_cap_is_not_admitted(node: AsyncNode) -> No
     admitted = await node.budgets.admit(run.run_id, Decimal("0.1"))
 
     assert not refused.is_admitted and "over the cap" in refused.reason
-    assert admitted.is_admitted and (await node.budgets.find(run.run_id)).reserved == Amount()
+    assert admitted.is_admitted and (await node.budgets.get(run.run_id)).reserved == Amount()
 
 
 async def test_a_cap_of_nothing_is_not_the_same_as_none(node: AsyncNode) -> None:
@@ -41,7 +41,7 @@ async def test_those_who_reserve_at_once_do_not_overspend_together(backend: Back
         await nodes[0].budgets.set(run.run_id, 1.0, 100)
 
         admissions = await concurrently(16, lambda n: nodes[n % 2].budgets.reserve(run.run_id, f"r{n}", 0.3, 10))
-        budget = await nodes[0].budgets.find(run.run_id)
+        budget = await nodes[0].budgets.get(run.run_id)
 
         assert [each.is_admitted for each in admissions].count(True) == 3
         assert budget.reserved == Amount.of(0.9, 30)
@@ -67,6 +67,6 @@ async def test_a_charge_with_a_key_is_made_once(node: AsyncNode) -> None:
     await node.budgets.charge(run.run_id, 0.5)
     again = await node.budgets.charge(run.run_id, 0.25, key="k")
 
-    assert first == again and (await node.budgets.find(run.run_id)).spent == Amount.of(0.75)
+    assert first == again and (await node.budgets.get(run.run_id)).spent == Amount.of(0.75)
     with pytest.raises(KeyConflict):
         await node.budgets.charge(run.run_id, 0.3, key="k")

@@ -27,8 +27,8 @@ async def test_the_first_decision_at_a_place_stays(node: AsyncNode) -> None:
     with pytest.raises(Conflict):
         await node.decisions.record(run.run_id, 0, request="another", response="no")
 
-    assert first == second == await node.decisions.find(run.run_id, 0)
-    assert await node.decisions.find(run.run_id, 1) is None
+    assert first == second == await node.decisions.get(run.run_id, 0)
+    assert await node.decisions.get(run.run_id, 1) is None
 
 
 async def test_decisions_are_listed_in_their_order(node: AsyncNode) -> None:
@@ -36,7 +36,7 @@ async def test_decisions_are_listed_in_their_order(node: AsyncNode) -> None:
     for index in (10, 9, 0):
         await node.decisions.record(run.run_id, index)
 
-    assert [each.decision_index for each in await node.decisions.listed(run.run_id)] == [0, 9, 10]
+    assert [each.decision_index for each in await node.decisions.list_all(run.run_id)] == [0, 9, 10]
 
 
 async def test_an_effect_is_begun_once_and_completed_once(node: AsyncNode, journal: Journal) -> None:
@@ -49,7 +49,7 @@ async def test_an_effect_is_begun_once_and_completed_once(node: AsyncNode, journ
 
     assert first == second and first.status is EffectStatus.PENDING
     assert first.idempotency_key == f"{run.run_id}/decision-0/wire/0"
-    assert done == late == await node.effects.find(run.run_id, first.idempotency_key)
+    assert done == late == await node.effects.get(run.run_id, first.idempotency_key)
     assert [entry.type for entry in await read_all(journal, run.run_id)] == ["running", "pending", "confirmed"]
 
 
@@ -82,7 +82,7 @@ async def test_a_scope_that_is_missing_leaves_a_line_and_no_effect(node: AsyncNo
     with pytest.raises(ScopeDenied):
         await node.effects.begin(run.run_id, "wire", semantics=ONCE, dispatch_mode=DispatchMode.OUTBOX)
 
-    assert await node.effects.listed(run.run_id) == []
+    assert await node.effects.list_all(run.run_id) == []
     policies = [entry for entry in await read_all(journal, run.run_id) if entry.kind == "policy"]
     assert [entry.payload["required_scope"] for entry in policies] == ["payments", ""]  # type: ignore[index,call-overload]
 
@@ -94,7 +94,7 @@ async def test_a_business_key_is_one_effect_in_all_runs(node: AsyncNode) -> None
     first = await node.effects.begin(one.run_id, "wire", **how)  # type: ignore[arg-type]
     second = await node.effects.begin(other.run_id, "wire", **how)  # type: ignore[arg-type]
 
-    assert first == second and await node.effects.listed(other.run_id) == []
+    assert first == second and await node.effects.list_all(other.run_id) == []
 
 
 async def test_rules_that_an_order_breaks_are_named(node: AsyncNode) -> None:
@@ -205,7 +205,7 @@ async def test_what_was_done_twice_is_undone_although_its_run_is_well(node: Asyn
     (owed,) = await node.obligations.due()
 
     assert (owed.kind, owed.external_ref) == ("refund", "bank-2")
-    assert (await node.runs.find(effect.run_id)).status is RunStatus.RUNNING
+    assert (await node.runs.get(effect.run_id)).status is RunStatus.RUNNING
 
 
 async def test_every_outcome_has_its_subject(node: AsyncNode, journal: Journal) -> None:
@@ -231,7 +231,7 @@ async def test_a_run_that_went_well_has_its_decisions_and_effects_in_the_ledger(
         await node.effects.complete(run.run_id, effect.idempotency_key, response={"ok": tool})
     await node.runs.end(run.run_id)
 
-    decisions, effects = await node.decisions.listed(run.run_id), await node.effects.listed(run.run_id)
+    decisions, effects = await node.decisions.list_all(run.run_id), await node.effects.list_all(run.run_id)
 
     assert [each.response_json for each in decisions] == [f'{{"do":"{tool}"}}' for tool in ("sweep", "hedge", "post")]
     assert {(each.decision_index, each.tool, each.status) for each in effects} == {
@@ -280,5 +280,5 @@ async def test_a_confirmed_effect_owes_its_inverse_with_the_reference_from_outsi
 
     await node.dispatch.observe(run.run_id, effect.idempotency_key, Resolution.CONFIRMED, external_ref="bank-7")
 
-    (owed,) = await node.obligations.listed(run.run_id)
+    (owed,) = await node.obligations.list_all(run.run_id)
     assert (owed.kind, owed.effect_key, owed.external_ref) == ("recall", effect.idempotency_key, "bank-7")

@@ -150,8 +150,8 @@ async def test_ledgers_and_appends_do_not_stand_in_each_other_s_way(backend: Bac
 
         await concurrently(30, act)
 
-        assert len(await one.effects.listed(run.run_id)) == 10
-        assert (await other.values.find("ns", "k")).version == 10
+        assert len(await one.effects.list_all(run.run_id)) == 10
+        assert (await other.values.newest("ns", "k")).version == 10
 
 
 async def test_the_seqs_of_a_run_that_many_write_to_are_dense(node: AsyncNode, journal: Journal) -> None:

@@ -53,7 +53,7 @@ async def test_a_signal_with_a_key_is_sent_once(node: AsyncNode) -> None:
     run = await begin_run(node)
 
     signals = [await node.gates.send(run.run_id, "approval", "yes", key="k") for _ in range(3)]
-    gate = await node.gates.find(run.run_id, "approval")
+    gate = await node.gates.get(run.run_id, "approval")
 
     assert signals[0] == signals[1] == signals[2]
     assert gate is not None and gate.resolutions == ('"yes"',)
@@ -79,10 +79,10 @@ async def test_no_signal_is_lost_between_those_who_send_and_the_one_who_waits(ba
             return await other.gates.send(run.run_id, "approval", number)
 
         await concurrently(9, act)
-        gate = await one.gates.find(run.run_id, "approval")
+        gate = await one.gates.get(run.run_id, "approval")
 
         assert gate is not None and sorted(gate.resolutions) == ["1", "2", "4", "5", "7", "8"]
-        assert (await one.runs.find(run.run_id)).status is not RunStatus.WAITING
+        assert (await one.runs.get(run.run_id)).status is not RunStatus.WAITING
 
 
 async def test_a_timer_whose_handler_is_lost_comes_again(node: AsyncNode) -> None:
@@ -119,7 +119,7 @@ async def test_a_timeout_answers_at_its_gate(node: AsyncNode, journal: Journal) 
     passage = await node.gates.wait(run.run_id, "approval")
 
     assert passage.resolution_json == '{"timed_out":true,"payload":{"gate":"approval"}}'
-    assert (await node.runs.find(run.run_id)).status is RunStatus.RUNNABLE
+    assert (await node.runs.get(run.run_id)).status is RunStatus.RUNNABLE
     assert await node.timers.due() == []
     assert [subject.split("/")[2:4] for subject in await subjects(journal)][-4:] == [
         ["timer", "set"],

@@ -52,7 +52,7 @@ async def test_what_was_done_is_undone_newest_first(node: AsyncNode, journal: Jo
         await node.obligations.resolve(run_id, held.number, result="ok", attempt=held.claim.attempt)
 
     assert undone == ["undo_post", "undo_hedge", "undo_sweep"]
-    assert await node.obligations.listed(run_id, only_unresolved=True) == []
+    assert await node.obligations.list_all(run_id, only_unresolved=True) == []
     written = [entry.type for entry in await drain(journal.stream(run_id=run_id)) if entry.kind == "obligation"]
     assert written == ["registered"] * 3 + ["committed", "compensated"] * 3
 
@@ -63,7 +63,7 @@ async def test_effects_and_kinds_whose_names_hold_blanks_share_no_obligation(nod
         effect = await node.effects.begin(run.run_id, "wire", key=key, compensation=Compensation(kind=kind))
         await node.effects.complete(run.run_id, effect.idempotency_key)
 
-    owed = await node.obligations.listed(run.run_id)
+    owed = await node.obligations.list_all(run.run_id)
 
     assert [(each.effect_key, each.kind) for each in owed] == [("a", "b c"), ("a b", "c")]
 
@@ -199,7 +199,7 @@ async def test_effects_that_are_confirmed_while_their_run_fails_are_all_owed(bac
             return await one.effects.complete(run.run_id, effect.idempotency_key)
 
         await concurrently(7, act)
-        owed = await one.obligations.listed(run.run_id, only_unresolved=True)
+        owed = await one.obligations.list_all(run.run_id, only_unresolved=True)
 
         assert len(owed) == 5 and [each.number for each in owed] == [5, 4, 3, 2, 1]
         assert [each.number for each in await other.obligations.due()] == [5]
@@ -248,11 +248,11 @@ async def test_only_a_stuck_one_is_changed_by_a_retry(node: AsyncNode) -> None:
     run_id = await failed(node, "sweep", "post")
     held = (await node.obligations.claim(run_id, 2, "d1")).obligation
     await node.obligations.resolve(run_id, 2, attempt=held.claim.attempt)
-    before = await node.obligations.listed(run_id)
+    before = await node.obligations.list_all(run_id)
 
     answers = [await node.obligations.retry(run_id, number) for number in (2, 1)]
 
-    assert answers == before == await node.obligations.listed(run_id)
+    assert answers == before == await node.obligations.list_all(run_id)
 
 
 async def test_a_retry_of_what_was_never_registered_is_refused(node: AsyncNode) -> None:

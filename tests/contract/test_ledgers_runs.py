@@ -67,7 +67,7 @@ async def test_a_run_that_was_cancelled_stays_so_and_is_never_recovered(node: As
         await node.runs.end(run.run_id, RunStatus.TERMINAL, fence=run.claim.attempt)
     later = run.claim.expires_at_ms + 1_000_000
 
-    assert (await node.runs.find(run.run_id)).status is RunStatus.CANCELLED
+    assert (await node.runs.get(run.run_id)).status is RunStatus.CANCELLED
     assert await node.runs.to_recover(now_ms=later) == []
 
 
@@ -123,7 +123,7 @@ async def test_what_a_worker_does_under_its_fence_keeps_its_lease(node: AsyncNod
     await anyio.sleep(0.002)
     await node.decisions.record(run.run_id, 0, fence=run.claim.attempt)
 
-    assert (await node.runs.find(run.run_id)).claim.expires_at_ms > run.claim.expires_at_ms
+    assert (await node.runs.get(run.run_id)).claim.expires_at_ms > run.claim.expires_at_ms
 
 
 async def test_what_was_begun_last_in_a_session_is_its_newest_run(node: AsyncNode) -> None:
@@ -137,7 +137,7 @@ async def test_what_was_begun_last_in_a_session_is_its_newest_run(node: AsyncNod
 
 async def test_an_unknown_run_is_not_found(node: AsyncNode) -> None:
     with pytest.raises(NotFound, match="no run 'r9'"):
-        await node.runs.find("r9")
+        await node.runs.get("r9")
 
 
 async def test_the_trace_and_the_version_are_those_of_the_caller(node: AsyncNode, journal: Journal) -> None:
@@ -163,7 +163,7 @@ async def test_a_settled_run_is_compacted_once(node: AsyncNode, journal: Journal
 
     listed = await node.runs.compactable(ended.ended_at_ms)
     report, again = await node.runs.compact(run.run_id), await node.runs.compact(run.run_id)
-    decision = await node.decisions.find(run.run_id, 0)
+    decision = await node.decisions.get(run.run_id, 0)
 
     assert [each.run_id for each in listed] == [run.run_id]
     assert (report.decisions_zeroed, report.effects_zeroed, report.already_compacted) == (1, 1, False)

@@ -27,7 +27,7 @@ async def seen(watch: Watching, count: int) -> list[ValueChange]:
 async def test_each_write_is_a_version_and_an_entry(node: AsyncNode, journal: Journal) -> None:
     versions = [(await node.values.set("treasury", "fx", value)).version for value in (70, 90)]
     gone = await node.values.delete("treasury", "fx")
-    found = await node.values.find("treasury", "fx")
+    found = await node.values.newest("treasury", "fx")
 
     assert versions == [1, 2] and gone == found
     assert (found.version, found.deleted, await node.values.get("treasury", "fx")) == (3, True, None)
@@ -61,7 +61,7 @@ async def test_of_those_who_write_over_one_version_one_wins(backend: Backend) ->
         won = await concurrently(8, write)
 
         assert won.count(True) == 1
-        assert (await nodes[0].values.find("treasury", "fx")).value == won.index(True)
+        assert (await nodes[0].values.newest("treasury", "fx")).value == won.index(True)
 
 
 async def test_none_of_those_who_write_at_once_is_lost(backend: Backend) -> None:
@@ -114,7 +114,7 @@ async def test_a_write_with_a_key_is_made_once(node: AsyncNode) -> None:
     await node.values.set("treasury", "fx", 80)
     again = await node.values.set("treasury", "fx", 70, key="k")
 
-    assert first == again and (await node.values.find("treasury", "fx")).value == 80
+    assert first == again and (await node.values.newest("treasury", "fx")).value == 80
     with pytest.raises(KeyConflict):
         await node.values.set("treasury", "fx", 71, key="k")
 
@@ -125,7 +125,7 @@ async def test_the_values_of_a_namespace_are_listed_by_name(node: AsyncNode) -> 
     await node.values.set("treasury2", "c", 1)
     await node.values.delete("treasury", "gone")
 
-    assert [value.key for value in await node.values.listed("treasury")] == ["a", "a/b", "b"]
+    assert [value.key for value in await node.values.list_all("treasury")] == ["a", "a/b", "b"]
 
 
 async def test_names_may_be_long_and_strange(node: AsyncNode, journal: Journal) -> None:
@@ -135,7 +135,7 @@ async def test_names_may_be_long_and_strange(node: AsyncNode, journal: Journal) 
 
     found = await node.values.get(namespace, name)
     assert found is not None and (found.namespace, found.key, found.value) == (namespace, name, None)
-    assert [value.key for value in await node.values.listed(namespace)] == [name]
+    assert [value.key for value in await node.values.list_all(namespace)] == [name]
     (change,) = await seen(await node.values.watch(namespace, name, from_version=0), 1)
     assert change.value.key == name
 

@@ -33,7 +33,7 @@ async def doubtful(node: AsyncNode, semantics: Semantics = Semantics.IDEMPOTENT)
 
 
 async def owed_by(node: AsyncNode, effect: Effect) -> list[tuple[str, str]]:
-    return [(owed.kind, owed.external_ref) for owed in await node.obligations.listed(effect.run_id)]
+    return [(owed.kind, owed.external_ref) for owed in await node.obligations.list_all(effect.run_id)]
 
 
 @without_outcome
@@ -180,7 +180,7 @@ async def test_a_fork_that_does_nothing_outside_undoes_no_duplicate(
     effect = await node.effects.begin(run.run_id, "wire")
     await node.effects.complete(run.run_id, effect.idempotency_key, EffectStatus.CONFIRMED)
     (forked, *_) = await Ledgers(store, journal).fork(run.run_id, 3, EffectPolicy.REPLAY)
-    (inherited,) = await node.effects.listed(forked.run_id)
+    (inherited,) = await node.effects.list_all(forked.run_id)
 
     with pytest.raises(UsageError):
         await node.dispatch.observe(

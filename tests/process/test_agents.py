@@ -27,11 +27,11 @@ def test_an_agent_runs_functions_until_it_gets_a_signal(
     with tape.connect(url) as client:
         run_id = client.runs.begin("app").run.run_id
 
-        processes.wait(lambda: not client.runs.find(run_id).is_active, "the run has ended", DEADLINE_S)
+        processes.wait(lambda: not client.runs.get(run_id).is_active, "the run has ended", DEADLINE_S)
         agent.send(number)
         agent.finish(DEADLINE_S)
 
-        assert client.runs.find(run_id).detail_json == '"noted"'
+        assert client.runs.get(run_id).detail_json == '"noted"'
     assert noted.read_text() == f"{run_id}/decision--1/note/0"
 
 

@@ -54,9 +54,9 @@ def test_a_worker_killed_at_any_step_is_replaced_and_the_bank_has_one_wire(
 
 async def ended(url: str) -> tuple[RunStatus, list[EffectStatus], int]:
     async with aconnect(url) as node:
-        run = await node.runs.find(await node.runs.newest("treasury", "ann", "s"))
-        effects = [effect.status for effect in await node.effects.listed(run.run_id)]
-        return run.status, effects, len(await node.decisions.listed(run.run_id))
+        run = await node.runs.get(await node.runs.newest("treasury", "ann", "s"))
+        effects = [effect.status for effect in await node.effects.list_all(run.run_id)]
+        return run.status, effects, len(await node.decisions.list_all(run.run_id))
 
 
 def test_kill_9_leaves_no_half_state_in_any_ledger(url: str, processes: Processes, scale: Scale) -> None:

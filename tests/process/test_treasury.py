@@ -83,9 +83,9 @@ async def ends(url: str, points: Sequence[Point]) -> set[tuple[RunStatus, int, i
 
 
 async def end(node: AsyncNode, run_id: str) -> tuple[RunStatus, int, int, int]:
-    run, budget = await node.runs.find(run_id), await node.budgets.find(run_id)
-    effects = [each for each in await node.effects.listed(run_id) if each.status is EffectStatus.CONFIRMED]
-    decisions = await node.decisions.listed(run_id)
+    run, budget = await node.runs.get(run_id), await node.budgets.get(run_id)
+    effects = [each for each in await node.effects.list_all(run_id) if each.status is EffectStatus.CONFIRMED]
+    decisions = await node.decisions.list_all(run_id)
     return run.status, len(effects), len(decisions), budget.spent.usd_micros
 
 

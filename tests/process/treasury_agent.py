@@ -71,7 +71,7 @@ async def live(node: AsyncNode, app: str, function: Any) -> None:
     """Begins or resumes the run, runs it, and approves when asked."""
     run_id = (await node.runs.begin(app)).run.run_id
     worker = AgentWorker(app=app, function=function, lease=LEASE, budget=Budget(usd=1))
-    while (state := await node.runs.find(run_id)).is_active:
+    while (state := await node.runs.get(run_id)).is_active:
         if state.waiting_on_gate:
             await node.gates.send(run_id, state.waiting_on_gate, "yes", key=f"{run_id}-yes")
         if not await worker.run_once(node):

@@ -23,7 +23,7 @@ async def connect(url: str) -> None:
 async def call(url: str) -> None:
     async with tape.aconnect(url) as node:
         while True:
-            await node.values.find("n", "k")
+            await node.values.newest("n", "k")
 
 
 async def read(url: str) -> None:

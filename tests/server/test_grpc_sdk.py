@@ -35,7 +35,7 @@ async def test_without_a_url_the_server_of_the_environment_is_reached(
     async with tape.aconnect() as client:
         written = await client.values.set("n", "by-environment", 1)
     async with tape.aconnect(lasting_server.rpc) as client:
-        assert await client.values.find("n", "by-environment") == written
+        assert await client.values.newest("n", "by-environment") == written
 
 
 @pytest.mark.parametrize("url", ["tape://", "tape://host/path", "tape:///x"])
@@ -69,7 +69,7 @@ async def test_an_error_is_the_same_as_in_process(lasting_server: TapeServer) ->
         with pytest.raises(VersionConflict) as conflict:
             await client.values.set("n", "conflict", 2, if_version=0)
         with pytest.raises(tape.NotFound):
-            await client.runs.find("nobody")
+            await client.runs.get("nobody")
 
     assert (conflict.value.ledger, conflict.value.seen, conflict.value.actual) == ("value", 0, 1)
     assert not isinstance(conflict.value, RunNotFound)
@@ -80,7 +80,7 @@ async def test_the_deadline_of_a_scope_is_the_deadline_of_a_call(start: Start) -
     async with tape.aconnect(server.rpc) as client:
         server.kill()
         with anyio.move_on_after(0.3) as scope:
-            await client.values.find("n", "k")
+            await client.values.newest("n", "k")
 
     assert scope.cancelled_caught
 
@@ -89,9 +89,9 @@ async def test_a_call_cut_short_by_a_scope_just_ends(lasting_server: TapeServer)
     async with tape.aconnect(lasting_server.rpc) as client:
         for microseconds in range(0, 4_000, 10):
             with anyio.move_on_after(microseconds / 1_000_000):
-                await client.values.find("n", "k")
+                await client.values.newest("n", "k")
 
-        assert (await client.values.find("n", "k")).version == 0
+        assert (await client.values.newest("n", "k")).version == 0
 
 
 async def test_a_client_finds_its_server_again(start: Start, tmp_path: Path) -> None:

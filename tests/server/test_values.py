@@ -217,7 +217,7 @@ def test_a_run_of_a_ledger_is_cancelled_in_its_ledger(
     assert (ended.status_code, ended.json()["status"]) == (200, "complete")
     assert lasting.get(f"/runs/{waiting}").json()["last_seq"] == ended.json()["last_seq"]
     with tape.connect(lasting_server.store) as client:
-        assert client.runs.find(waiting).status is tape.RunStatus.CANCELLED
+        assert client.runs.get(waiting).status is tape.RunStatus.CANCELLED
 
 
 @pytest.mark.parametrize("policy", ["replay", "stub", "live"])
@@ -228,7 +228,7 @@ def test_a_fork_inherits_ledgers_and_stands_beside_its_parent(
     asked = {"parent_run_id": waiting, "at_seq": last_seq, "effects": policy, "mutation": {"say": "no"}}
     child = lasting.post("/forks", json=asked).json()["child_run_id"]
     with tape.connect(lasting_server.store) as client:
-        run = client.runs.find(child)
+        run = client.runs.get(child)
         client.decisions.record(child, 1, response="wait")
 
     answer = lasting.get(f"/runs/{waiting}/diff/{child}").json()

@@ -307,7 +307,7 @@ async def test_durable_functions_run_and_their_timers_fire_by_the_clock_of_the_t
         due = node.clock.now_ms() + 3_600_000
         await node.client.timers.set(run.run_id, "late", due, "gate_timeout", {"gate": "approval"})
         await node.quiesce()
-        ended = await node.client.runs.find(run.run_id)
+        ended = await node.client.runs.get(run.run_id)
 
     assert (ended.status, node.clock.now - began) == (RunStatus.TERMINAL, HOUR)
 
@@ -351,6 +351,6 @@ async def test_a_run_whose_worker_fell_silent_is_taken_up_when_its_lease_has_end
         begun = await node.client.runs.begin("treasury", "ann", "s", "1", owner="silent")
         before = await node.run_due()
         await node.advance(timedelta(minutes=3))
-        ended = await node.client.runs.find(begun.run.run_id)
+        ended = await node.client.runs.get(begun.run.run_id)
 
     assert (before, ended.status) == (0, RunStatus.TERMINAL)

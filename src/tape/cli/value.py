@@ -47,7 +47,7 @@ def _guarded(command: Command) -> Command:
 @click.pass_obj
 def get(choices: Choices, namespace: str, key: str) -> None:
     """Print the newest version of a value."""
-    found = finish(partial(use_node, choices, lambda node: node.values.find(namespace, key), must_exist=True))
+    found = finish(partial(use_node, choices, lambda node: node.values.newest(namespace, key), must_exist=True))
     if found.deleted:
         raise _missing(found)
     _write(choices, found, is_bare=True)

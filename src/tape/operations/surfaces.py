@@ -63,12 +63,9 @@ CLI: Final[Mapping[str, str]] = MappingProxyType(
 
 SDK: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "run.list": "runs.list", "event.list": "events.list",
         "run.renew": "runs.heartbeat", "effect.pending": "effects.in_doubt", "effect.to-dispatch": "dispatch.due",
         "effect.claim": "dispatch.claim", "effect.attempt": "dispatch.attempt", "effect.observe": "dispatch.observe",
         "effect.doubt-silent": "dispatch.mark_lost_in_doubt", "value.write": "values.set",
-        "reaction.list": "reactions.list", "reaction.get": "reactions.get", "task.list": "tasks.list",
-        "task.get": "tasks.get",
         **{f"outbox.{verb}": f"outbox.{verb}" for verb in ("list", "get", "stats", "replay", "retain")},
         "outbox.hand-over": "outbox.hand_over",
     }
@@ -159,5 +156,4 @@ def _command(operation: Operation) -> str:
 
 
 def _method(operation: Operation) -> str:
-    verb = {"get": "find", "list": "listed"}.get(operation.verb, operation.verb)
-    return f"{operation.noun}s.{verb.replace('-', '_')}"
+    return f"{operation.noun}s.{operation.verb.replace('-', '_')}"

@@ -121,7 +121,7 @@ def test_a_run_of_a_ledger_is_cancelled_in_its_ledger(tape: Tape, run_id: str) -
 
     assert ended["status"] == "complete"
     with library.connect(tape.url) as client:
-        found = client.runs.find(run_id)
+        found = client.runs.get(run_id)
     assert (found.status, found.detail_json) == (library.RunStatus.CANCELLED, '{"reason":"enough"}')
 
 

@@ -25,7 +25,7 @@ def test_a_program_without_async_has_the_same_nouns(url: str) -> None:
     with tape.connect(url) as client:
         found = client.values.get("treasury", "fx")
         assert found is not None and found.value == 1.1
-        assert client.runs.find(begun.run.run_id).status is RunStatus.TERMINAL
+        assert client.runs.get(begun.run.run_id).status is RunStatus.TERMINAL
 
 
 def test_an_error_reaches_a_program_without_async_as_it_is(url: str) -> None:
@@ -70,7 +70,7 @@ async def test_without_a_url_the_store_of_the_environment_is_used(url: str, monk
     async with tape.aconnect() as client:
         await client.values.set("treasury", "fx", 1)
     async with tape.aconnect(url) as client:
-        assert (await client.values.find("treasury", "fx")).version == 1
+        assert (await client.values.newest("treasury", "fx")).version == 1
 
 
 async def test_what_is_no_store_is_refused() -> None:

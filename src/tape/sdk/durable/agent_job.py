@@ -71,7 +71,7 @@ class AgentJob:
             raise Conflict(f"{begun.run.claim.owner!r} works on run {run_id!r}; come back when its lease has ended")
         if begun.is_acquired:
             await self.execute(begun.run)
-        return await self._node.runs.find(run_id)
+        return await self._node.runs.get(run_id)
 
     async def execute(self, run: RunState) -> None:
         """Executes the function and records how it ended.

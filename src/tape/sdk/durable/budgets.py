@@ -22,7 +22,7 @@ class Budget:
 
     async def set(self, context: RunContext) -> None:
         """Sets the caps of a run that has none."""
-        known = await context.node.budgets.find(context.run_id)
+        known = await context.node.budgets.get(context.run_id)
         if known.usd_cap_micros is None and known.token_cap is None:
             await context.node.budgets.set(context.run_id, self.usd, self.tokens)
 

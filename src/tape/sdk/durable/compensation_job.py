@@ -68,7 +68,7 @@ class CompensationJob:
     async def _undo(self, held: Obligation) -> Any:
         """Calls the compensator with the effect's result and arguments."""
         inverse = self._known()[held.compensator]
-        effect = await self._node.effects.find(held.run_id, held.effect_key)
+        effect = await self._node.effects.get(held.run_id, held.effect_key)
         result = codec.decode(effect.response_json) if effect is not None and effect.response_json else None
         asked: Any = codec.decode(held.payload_json) if held.payload_json else None
         call = partial(inverse, result, *_args(asked), **_kwargs(asked))

@@ -35,7 +35,7 @@ async def decided(
         except StaleClaim:
             raise
         except Conflict:  # another execution has recorded one, which stays
-            known = await context.node.decisions.find(context.run_id, index)
+            known = await context.node.decisions.get(context.run_id, index)
             if known is None:
                 raise
     if known.request_json not in ("", text_of(request)):

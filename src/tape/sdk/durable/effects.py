@@ -241,13 +241,13 @@ async def _dispatched(context: RunContext, begun: Effect) -> Effect:
         while begun.status is EffectStatus.PENDING:
             context.steps.check()
             await sleep_unless_interrupted(is_left, POLL_S)
-            begun = await context.node.effects.find(context.run_id, begun.idempotency_key) or begun
+            begun = await context.node.effects.get(context.run_id, begun.idempotency_key) or begun
     return begun
 
 
 async def mark_in_doubt(context: RunContext) -> None:
     """Marks every inline effect without an outcome as unknown."""
-    for each in await context.node.effects.listed(context.run_id):
+    for each in await context.node.effects.list_all(context.run_id):
         is_inline = each.dispatch_mode is DispatchMode.INLINE and each.semantics is not Semantics.OBSERVE_ONLY
         if is_inline and each.status is EffectStatus.PENDING:
             await complete(context, each.idempotency_key, EffectStatus.UNKNOWN)

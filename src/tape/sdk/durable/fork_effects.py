@@ -25,7 +25,7 @@ async def recorded(context: RunContext, key: str) -> Effect | None:
     parent = parent_of(context.run.labels)
     if parent is None:
         return None
-    effect = await context.node.effects.find(parent, key_in(key, context.run_id, parent))
+    effect = await context.node.effects.get(parent, key_in(key, context.run_id, parent))
     return effect if effect is not None and effect.is_settled else None
 
 

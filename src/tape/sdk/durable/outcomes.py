@@ -29,7 +29,7 @@ async def first_recorded(context: RunContext, key: str, recording: Awaitable[Eff
     except StaleClaim:
         raise
     except Conflict:
-        effect = await context.node.effects.find(context.run_id, key)
+        effect = await context.node.effects.get(context.run_id, key)
         if effect is None:
             raise
         return effect

@@ -50,8 +50,8 @@ class RunContext:
     @classmethod
     async def of(cls, node: AsyncNode, run: RunState, waiting: OutboxWaits) -> "RunContext":
         """Loads the effects and decisions that earlier workers have recorded."""
-        effects = {each.idempotency_key: each for each in await node.effects.listed(run.run_id)}
-        decisions = {each.decision_index: each for each in await node.decisions.listed(run.run_id)}
+        effects = {each.idempotency_key: each for each in await node.effects.list_all(run.run_id)}
+        decisions = {each.decision_index: each for each in await node.decisions.list_all(run.run_id)}
         return cls(node=node, run=run, effects=effects, decisions=decisions, waiting=waiting)
 
     @property

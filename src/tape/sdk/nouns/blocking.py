@@ -74,7 +74,7 @@ class Runs(Noun[runs.Runs]):
     heartbeat = waiting(runs.Runs.heartbeat)
     end = waiting(runs.Runs.end)
     cancel = waiting(runs.Runs.cancel)
-    find = waiting(runs.Runs.find)
+    get = waiting(runs.Runs.get)
     newest = waiting(runs.Runs.newest)
     to_recover = waiting(runs.Runs.to_recover)
     compactable = waiting(runs.Runs.compactable)
@@ -83,9 +83,9 @@ class Runs(Noun[runs.Runs]):
 
 class Decisions(Noun[decisions.Decisions]):
     record = waiting(decisions.Decisions.record)
-    find = waiting(decisions.Decisions.find)
-    listed = waiting(decisions.Decisions.listed)
-    page = waiting(decisions.Decisions.page)
+    get = waiting(decisions.Decisions.get)
+    list_all = waiting(decisions.Decisions.list_all)
+    list = waiting(decisions.Decisions.list)
 
 
 class Effects(Noun[effects.Effects]):
@@ -93,9 +93,9 @@ class Effects(Noun[effects.Effects]):
     complete = waiting(effects.Effects.complete)
     reconcile = waiting(effects.Effects.reconcile)
     retry = waiting(effects.Effects.retry)
-    find = waiting(effects.Effects.find)
-    listed = waiting(effects.Effects.listed)
-    page = waiting(effects.Effects.page)
+    get = waiting(effects.Effects.get)
+    list_all = waiting(effects.Effects.list_all)
+    list = waiting(effects.Effects.list)
     in_doubt = waiting(effects.Effects.in_doubt)
 
 
@@ -109,9 +109,9 @@ class Dispatch(Noun[effects.Dispatch]):
 
 class Obligations(Noun[obligations.Obligations]):
     register = waiting(obligations.Obligations.register)
-    find = waiting(obligations.Obligations.find)
-    listed = waiting(obligations.Obligations.listed)
-    page = waiting(obligations.Obligations.page)
+    get = waiting(obligations.Obligations.get)
+    list_all = waiting(obligations.Obligations.list_all)
+    list = waiting(obligations.Obligations.list)
     due = waiting(obligations.Obligations.due)
     stuck = waiting(obligations.Obligations.stuck)
     claim = waiting(obligations.Obligations.claim)
@@ -124,17 +124,17 @@ class Gates(Noun[gates.Gates]):
     wait = waiting(gates.Gates.wait)
     send = waiting(gates.Gates.send)
     send_to_session = waiting(gates.Gates.send_to_session)
-    find = waiting(gates.Gates.find)
-    listed = waiting(gates.Gates.listed)
-    page = waiting(gates.Gates.page)
+    get = waiting(gates.Gates.get)
+    list_all = waiting(gates.Gates.list_all)
+    list = waiting(gates.Gates.list)
 
 
 class Timers(Noun[timers.Timers]):
     set = waiting(timers.Timers.set)
     cancel = waiting(timers.Timers.cancel)
-    find = waiting(timers.Timers.find)
-    listed = waiting(timers.Timers.listed)
-    page = waiting(timers.Timers.page)
+    get = waiting(timers.Timers.get)
+    list_all = waiting(timers.Timers.list_all)
+    list = waiting(timers.Timers.list)
     due = waiting(timers.Timers.due)
     claim = waiting(timers.Timers.claim)
     fire = waiting(timers.Timers.fire)
@@ -146,7 +146,7 @@ class Budgets(Noun[budgets.Budgets]):
     reserve = waiting(budgets.Budgets.reserve)
     settle = waiting(budgets.Budgets.settle)
     charge = waiting(budgets.Budgets.charge)
-    find = waiting(budgets.Budgets.find)
+    get = waiting(budgets.Budgets.get)
 
 
 class Stream(Protocol[C]):
@@ -182,10 +182,10 @@ class BlockingStream(Generic[T]):
 class Values(Noun[values.Values]):
     set = waiting(values.Values.set)
     get = waiting(values.Values.get)
-    find = waiting(values.Values.find)
+    newest = waiting(values.Values.newest)
     delete = waiting(values.Values.delete)
-    listed = waiting(values.Values.listed)
-    page = waiting(values.Values.page)
+    list_all = waiting(values.Values.list_all)
+    list = waiting(values.Values.list)
     history = waiting(values.Values.history)
 
     def watch(self, namespace: str, name: str, from_version: int | None = None) -> BlockingStream[ValueChange]:
@@ -206,9 +206,9 @@ class Events(Noun[events.Events]):
 class Sessions(Noun[sessions.Sessions]):
     create = waiting(sessions.Sessions.create)
     append = waiting(sessions.Sessions.append)
-    find = waiting(sessions.Sessions.find)
-    listed = waiting(sessions.Sessions.listed)
-    page = waiting(sessions.Sessions.page)
+    get = waiting(sessions.Sessions.get)
+    list_all = waiting(sessions.Sessions.list_all)
+    list = waiting(sessions.Sessions.list)
     delete = waiting(sessions.Sessions.delete)
 
 

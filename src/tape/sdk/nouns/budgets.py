@@ -54,5 +54,5 @@ class Budgets:
         """Spends without a reservation; with a key, once."""
         return await self._ledgers.call(ChargeBudget(run_id=run_id, usd=usd, tokens=tokens, key=key), caller)
 
-    async def find(self, run_id: str) -> Budget:
+    async def get(self, run_id: str) -> Budget:
         return await self._ledgers.call(GetBudget(run_id=run_id))

@@ -46,13 +46,13 @@ class Decisions:
         )
         return await self._ledgers.call(decision, caller)
 
-    async def find(self, run_id: str, decision_index: int) -> Decision | None:
+    async def get(self, run_id: str, decision_index: int) -> Decision | None:
         return await self._ledgers.call(GetDecision(run_id=run_id, decision_index=decision_index))
 
-    async def listed(self, run_id: str, *, model: str = "") -> Sequence[Decision]:
+    async def list_all(self, run_id: str, *, model: str = "") -> Sequence[Decision]:
         """All of a run, in order; or those of one model."""
         return await read_all(self._ledgers, ListDecisions(run_id=run_id, model=model))
 
-    async def page(self, run_id: str, *, model: str = "", limit: int = PAGE, cursor: str = "") -> Page[Decision]:
-        """A part of what `listed` returns; the cursor is the `next_cursor` of the page before."""
+    async def list(self, run_id: str, *, model: str = "", limit: int = PAGE, cursor: str = "") -> Page[Decision]:
+        """A part of what `list_all` returns; the cursor is the `next_cursor` of the page before."""
         return await self._ledgers.call(ListDecisions(run_id=run_id, model=model, limit=limit, cursor=cursor))

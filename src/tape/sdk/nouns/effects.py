@@ -120,18 +120,20 @@ class Effects:
         """Makes an effect in doubt pending and due again, if it may be repeated; any other stays as it is."""
         return await self._ledgers.call(RetryEffect(run_id=run_id, idempotency_key=key), caller)
 
-    async def find(self, run_id: str, key: str) -> Effect | None:
+    async def get(self, run_id: str, key: str) -> Effect | None:
         return await self._ledgers.call(GetEffect(run_id=run_id, idempotency_key=key))
 
-    async def listed(self, run_id: str, *, status: EffectStatus | None = None, connector: str = "") -> Sequence[Effect]:
+    async def list_all(
+        self, run_id: str, *, status: EffectStatus | None = None, connector: str = ""
+    ) -> Sequence[Effect]:
         """All of a run, in the order they began; or those with one status or of one connector."""
         return await read_all(self._ledgers, ListEffects(run_id=run_id, status=status, connector=connector))
 
-    async def page(
+    async def list(
         self, run_id: str, *, status: EffectStatus | None = None, connector: str = "", limit: int = PAGE,
         cursor: str = "",
     ) -> Page[Effect]:  # fmt: skip
-        """A part of what `listed` returns; the cursor is the `next_cursor` of the page before."""
+        """A part of what `list_all` returns; the cursor is the `next_cursor` of the page before."""
         request = ListEffects(run_id=run_id, status=status, connector=connector, limit=limit, cursor=cursor)
         return await self._ledgers.call(request)
 

@@ -57,13 +57,13 @@ class Gates:
         )
         return await self._ledgers.call(request, caller)
 
-    async def find(self, run_id: str, gate: str) -> Gate | None:
+    async def get(self, run_id: str, gate: str) -> Gate | None:
         return await self._ledgers.call(GetGate(run_id=run_id, gate=gate))
 
-    async def listed(self, run_id: str | None = None) -> Sequence[Gate]:
+    async def list_all(self, run_id: str | None = None) -> Sequence[Gate]:
         """The gates of a run, by name; without a run, those that runs wait at now."""
         return await read_all(self._ledgers, ListGates(run_id=run_id))
 
-    async def page(self, run_id: str | None = None, *, limit: int = PAGE, cursor: str = "") -> Page[Gate]:
-        """A part of what `listed` returns; the cursor is the `next_cursor` of the page before."""
+    async def list(self, run_id: str | None = None, *, limit: int = PAGE, cursor: str = "") -> Page[Gate]:
+        """A part of what `list_all` returns; the cursor is the `next_cursor` of the page before."""
         return await self._ledgers.call(ListGates(run_id=run_id, limit=limit, cursor=cursor))

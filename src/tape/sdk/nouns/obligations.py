@@ -50,21 +50,21 @@ class Obligations:
         )  # fmt: skip
         return await self._ledgers.call(request, caller)
 
-    async def find(self, run_id: str, number: int) -> Obligation | None:
+    async def get(self, run_id: str, number: int) -> Obligation | None:
         return await self._ledgers.call(GetObligation(run_id=run_id, number=number))
 
-    async def listed(
+    async def list_all(
         self, run_id: str, *, only_unresolved: bool = False, status: ObligationStatus | None = None
     ) -> Sequence[Obligation]:
         """Those of a run, the newest first; or those with one status."""
         request = ListObligations(run_id=run_id, only_unresolved=only_unresolved, status=status)
         return await read_all(self._ledgers, request)
 
-    async def page(
+    async def list(
         self, run_id: str, *, only_unresolved: bool = False, status: ObligationStatus | None = None,
         limit: int = PAGE, cursor: str = "",
     ) -> Page[Obligation]:  # fmt: skip
-        """A part of what `listed` returns; the cursor is the `next_cursor` of the page before."""
+        """A part of what `list_all` returns; the cursor is the `next_cursor` of the page before."""
         request = ListObligations(
             run_id=run_id, only_unresolved=only_unresolved, status=status, limit=limit, cursor=cursor
         )

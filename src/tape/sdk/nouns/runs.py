@@ -75,7 +75,7 @@ class Runs(JournalRuns):
         request = EndRun(run_id=run_id, status=RunStatus(status), detail_json=text_of(detail), fence=fence)
         return await self._ledgers.call(request, caller)
 
-    async def find(self, run_id: str) -> RunState:
+    async def get(self, run_id: str) -> RunState:
         return await self._ledgers.call(GetRun(run_id=run_id))
 
     async def newest(self, app: str, user: str, session: str) -> RunId:

@@ -58,17 +58,17 @@ class Sessions:
         delta = codec.encode(dict(state_delta or {}))
         return await self._ledgers.call(AppendEvent(of=of, event=event, state_delta_json=delta), caller)
 
-    async def find(self, app: str, user: str, session: str, max_events: int | None = None) -> Session:
+    async def get(self, app: str, user: str, session: str, max_events: int | None = None) -> Session:
         """The session with its events, or the newest so many of them."""
         of = SessionId(app=app, user=user, session=session)
         return await self._ledgers.call(GetSession(of=of, max_events=max_events))
 
-    async def listed(self, app: str, user: str) -> Sequence[Session]:
+    async def list_all(self, app: str, user: str) -> Sequence[Session]:
         """A user's sessions without their events, the newest first."""
         return await read_all(self._ledgers, ListSessions(app=app, user=user))
 
-    async def page(self, app: str, user: str, *, limit: int = PAGE, cursor: str = "") -> Page[Session]:
-        """A part of what `listed` returns; the cursor is the `next_cursor` of the page before."""
+    async def list(self, app: str, user: str, *, limit: int = PAGE, cursor: str = "") -> Page[Session]:
+        """A part of what `list_all` returns; the cursor is the `next_cursor` of the page before."""
         return await self._ledgers.call(ListSessions(app=app, user=user, limit=limit, cursor=cursor))
 
     async def delete(self, app: str, user: str, session: str, caller: Caller = PLAIN) -> bool:

@@ -44,20 +44,20 @@ class Timers:
         """Whether there was a timer to cancel."""
         return await self._ledgers.call(CancelTimer(run_id=run_id, timer_id=timer_id), caller)
 
-    async def find(self, run_id: str, timer_id: str) -> Timer | None:
+    async def get(self, run_id: str, timer_id: str) -> Timer | None:
         return await self._ledgers.call(GetTimer(run_id=run_id, timer_id=timer_id))
 
-    async def listed(
+    async def list_all(
         self, run_id: str | None = None, *, status: TimerStatus | None = None, kind: str = ""
     ) -> Sequence[Timer]:
         """Timers by run and time, of one run or of all; or those with one status or of one kind."""
         return await read_all(self._ledgers, ListTimers(run_id=run_id, status=status, kind=kind))
 
-    async def page(
+    async def list(
         self, run_id: str | None = None, *, status: TimerStatus | None = None, kind: str = "", limit: int = PAGE,
         cursor: str = "",
     ) -> Page[Timer]:  # fmt: skip
-        """A part of what `listed` returns; the cursor is the `next_cursor` of the page before."""
+        """A part of what `list_all` returns; the cursor is the `next_cursor` of the page before."""
         request = ListTimers(run_id=run_id, status=status, kind=kind, limit=limit, cursor=cursor)
         return await self._ledgers.call(request)
 

@@ -43,7 +43,7 @@ class Values:
         found = await self._ledgers.call(GetValue(namespace=namespace, key=name))
         return None if found.deleted else found
 
-    async def find(self, namespace: str, name: str) -> Value:
+    async def newest(self, namespace: str, name: str) -> Value:
         """The newest version, which may be a tombstone; version 0 if there never was a value."""
         return await self._ledgers.call(GetValue(namespace=namespace, key=name))
 
@@ -61,15 +61,15 @@ class Values:
         request = DeleteValue(namespace=namespace, key=name, if_version=if_version, writer=writer, call_key=key)
         return (await self._ledgers.call(request, caller)).value
 
-    async def listed(self, namespace: str) -> Sequence[Value]:
+    async def list_all(self, namespace: str) -> Sequence[Value]:
         """The values of a namespace, by name."""
         return sorted(await read_all(self._ledgers, ListValues(namespace=namespace)), key=lambda value: value.key)
 
-    async def page(self, namespace: str, *, limit: int = PAGE, cursor: str = "") -> Page[Value]:
+    async def list(self, namespace: str, *, limit: int = PAGE, cursor: str = "") -> Page[Value]:
         """Some values of a namespace, by escaped name; the cursor is the `next_cursor` of the page before."""
         return await self._ledgers.call(ListValues(namespace=namespace, limit=limit, cursor=cursor))
 
-    async def history(self, namespace: str, name: str, limit: int = 100) -> list[ValueChange]:
+    async def history(self, namespace: str, name: str, limit: int = 100) -> Sequence[ValueChange]:
         """The newest versions, the oldest of them first; tombstones are versions too."""
         return await history(self._ledgers, namespace, name, limit)
 
