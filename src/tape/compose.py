@@ -155,9 +155,9 @@ async def aconnect(
     settings = Settings.read(os.environ)
     place = url or settings.node
     if _is_far(place):
-        from tape.sdk.remote.node import reached
+        from tape.sdk.remote.ledgers import connect as connect_to_server
 
-        async with reached(place, settings.app) as node:
+        async with connect_to_server(place, settings.app) as node:
             yield node
         return
     opened = open_backend(place, lake=lake, must_exist=must_exist, unsafe_durability=unsafe_durability)
@@ -177,9 +177,9 @@ async def open_operations(
     from tape.runs.run_events import RunEvents
 
     if _is_far(url):
-        from tape.sdk.remote.node import reached_ledgers
+        from tape.sdk.remote.ledgers import connect_ledgers
 
-        async with reached_ledgers(url) as far:
+        async with connect_ledgers(url) as far:
             yield far
         return
     opened = open_store(url, unsafe_durability=unsafe_durability, must_exist=must_exist)
@@ -196,9 +196,9 @@ async def open_events(
 ) -> AsyncIterator["EventLog"]:
     """Appends and streams events: of a store's journal, or of the server at tape://host:port."""
     if _is_far(url):
-        from tape.sdk.remote.node import reached_ledgers
+        from tape.sdk.remote.ledgers import connect_ledgers
 
-        async with reached_ledgers(url) as far:
+        async with connect_ledgers(url) as far:
             yield far.events
         return
     from tape.runs.events import Events
@@ -218,9 +218,9 @@ async def open_outbox_operations(url: str, schema: str) -> AsyncIterator["Operat
         return
     if schema != SCHEMA:
         raise UsageError(f"a server has one outbox, and none in the schema {schema!r}; name its database in --store")
-    from tape.sdk.remote.node import reached_ledgers
+    from tape.sdk.remote.ledgers import connect_ledgers
 
-    async with reached_ledgers(url) as far:
+    async with connect_ledgers(url) as far:
         yield far
 
 

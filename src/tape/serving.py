@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tape.core.search import Searches
     from tape.runs.cold_runs import ColdRuns
     from tape.runs.ledgers import Ledgers
-    from tape.server.grpc.door import Door
+    from tape.server.grpc.server import GrpcServer
     from tape.server.node import Node
 
 
@@ -114,16 +114,16 @@ async def serve(service: Service, on_ready: Callable[[Address, Address | None], 
         await serve_node(node, service.http, service.origins, ready, grpc_server)
 
 
-def _grpc_server(service: Service, store: Store, node: "Node", ledgers: "Ledgers") -> "Door | None":
+def _grpc_server(service: Service, store: Store, node: "Node", ledgers: "Ledgers") -> "GrpcServer | None":
     """The gRPC server; without its packages there is none, unless it was asked for."""
     if service.grpc is None or (find_spec("grpc") is None and not service.needs_grpc):
         return None
     for package in ("grpc", "grpc_health", "grpc_reflection"):
         need(package, "grpc")
-    from tape.server.grpc.door import Door
-    from tape.server.grpc.hall import Hall
+    from tape.server.grpc.rpc_context import RpcContext
+    from tape.server.grpc.server import GrpcServer
 
-    hall = Hall(
+    rpc = RpcContext(
         store=store,
         journal=node.journal,
         ledgers=ledgers,
@@ -132,11 +132,11 @@ def _grpc_server(service: Service, store: Store, node: "Node", ledgers: "Ledgers
         meters=node.meters,
         has_ledgers=service.has_reactions,
     )
-    return Door(hall, service.grpc, may_stay_shut=not service.needs_grpc)
+    return GrpcServer(rpc, service.grpc, is_optional=not service.needs_grpc)
 
 
 def _report_ready(
-    on_ready: Callable[[Address, Address | None], None], grpc_server: "Door | None", http: Address
+    on_ready: Callable[[Address, Address | None], None], grpc_server: "GrpcServer | None", http: Address
 ) -> None:
     on_ready(http, None if grpc_server is None else grpc_server.address)
 

@@ -11,7 +11,7 @@ import grpc
 
 from tape.core.event import Event
 from tape.sdk.nouns.node import AsyncNode
-from tape.sdk.remote.node import reached
+from tape.sdk.remote.ledgers import connect
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.entries import event_message
 from tests.bench import workload
@@ -145,7 +145,7 @@ async def _operations(store: str, clients: int) -> float:
         rounds = 10 if clients > 1 else 30
 
         async def work(name: int) -> None:
-            async with reached(f"tape://127.0.0.1:{port}") as node:
+            async with connect(f"tape://127.0.0.1:{port}") as node:
                 await _live_through(node, name, rounds)
 
         began = perf_counter()

@@ -18,8 +18,8 @@ from tape.bus.journal import Journal
 from tape.compose import open_store, run_journal
 from tape.core.event import Event
 from tape.runs.ledgers import Ledgers
-from tape.server.grpc.door import Door
-from tape.server.grpc.hall import Hall
+from tape.server.grpc.rpc_context import RpcContext
+from tape.server.grpc.server import GrpcServer
 from tape.server.http.address import Address
 from tape.server.sse.subscribers import Subscribers
 from tape.wire import tape_pb2 as pb
@@ -46,11 +46,13 @@ async def serve_ours(store_url: str) -> None:
     async with open_store(store_url) as store, run_journal(store) as journal:
         await _fill(journal)
         ledgers = Ledgers(store, journal)
-        hall = Hall(store=store, journal=journal, ledgers=ledgers, operations=ledgers, subscribers=Subscribers(2_000))
-        door = Door(hall, Address("127.0.0.1", 0))
-        await door.open()
-        assert door.address is not None
-        await _obey(door.address.port, lambda count: _burst(journal, count))
+        rpc = RpcContext(
+            store=store, journal=journal, ledgers=ledgers, operations=ledgers, subscribers=Subscribers(2_000)
+        )
+        server = GrpcServer(rpc, Address("127.0.0.1", 0))
+        await server.open()
+        assert server.address is not None
+        await _obey(server.address.port, lambda count: _burst(journal, count))
 
 
 async def _fill(journal: Journal) -> None:

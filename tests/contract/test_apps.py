@@ -17,7 +17,7 @@ from tape.sdk.durable.dispatch_job import DispatchJob
 from tape.sdk.durable.receiver import Receiver, message_of
 from tape.sdk.durable.timer_job import TimerJob
 from tape.sdk.nouns.node import AsyncNode
-from tape.sdk.remote.node import reached
+from tape.sdk.remote.ledgers import connect
 from tape.work.jobs import job_worker
 from tests.contract.backends import needs_ledgers
 from tests.contract.ledgers import begin_run
@@ -41,9 +41,9 @@ async def apps(request: pytest.FixtureRequest, store: Store, journal: Journal) -
         return
     async with (
         served(store, journal) as url,
-        reached(url, "shop") as shop,
-        reached(url, "payments") as payments,
-        reached(url) as nameless,
+        connect(url, "shop") as shop,
+        connect(url, "payments") as payments,
+        connect(url) as nameless,
     ):
         yield Apps(shop, payments, nameless)
 

@@ -16,8 +16,8 @@ from tape.core.page import ANSWER_BYTES
 from tape.core.ports import Store
 from tape.core.task import ClaimRequest, Died, Settlement, TaskClaim, TaskStatus
 from tape.sdk.remote.channel import Channel
-from tape.sdk.remote.node import reached
-from tape.sdk.remote.tasks import Tasks
+from tape.sdk.remote.dispatcher import Tasks
+from tape.sdk.remote.ledgers import connect
 from tape.wire import tape_pb2 as pb
 from tests.contract.backends import needs_ledgers
 from tests.contract.events import append
@@ -248,7 +248,7 @@ async def test_lists_of_a_run_reach_every_client(stock: Any, url: str) -> None:
 
     decisions = await whole(stock.ListDecisions, pb.ListDecisionsRequest(run_id=run_id), "decisions")
     effects = await whole(stock.ListEffects, pb.ListEffectsRequest(run_id=run_id), "effects")
-    async with reached(url) as node:
+    async with connect(url) as node:
         listed = await node.decisions.list_all(run_id), await node.effects.list_all(run_id)
 
     assert [each.decision_index for each in decisions] == [0, 1, 2, 3, 4, 5]
@@ -264,7 +264,7 @@ async def test_an_effect_with_large_texts_reaches_every_client(stock: Any, url: 
     await stock.CompleteEffect(pb.CompleteEffectRequest(run_id=run_id, idempotency_key=key, **done))
 
     again = await stock.BeginEffect(asked)
-    async with reached(url) as node:
+    async with connect(url) as node:
         mine = await node.effects.begin(run_id, "t", LARGE)
 
     assert (again.response_json, again.error_json, again.effect.request_json) == (text, text, text)
@@ -297,7 +297,7 @@ async def test_obligations_of_a_run_reach_every_client(stock: Any, url: str) -> 
         await stock.RegisterCompensation(asked)
 
     found = await whole(stock.ListObligations, pb.ListObligationsRequest(run_id=run_id), "obligations")
-    async with reached(url) as node:
+    async with connect(url) as node:
         listed = await node.obligations.list_all(run_id)
 
     numbers = [each.seq for each in found]
@@ -313,7 +313,7 @@ async def test_values_and_sessions_reach_every_client(stock: Any, url: str) -> N
 
     values = await whole(stock.ListValues, pb.ListValuesRequest(namespace="n"), "values")
     sessions = await whole(stock.ListSessions, pb.ListSessionsRequest(app_name="a", user_id="u"), "sessions")
-    async with reached(url) as node:
+    async with connect(url) as node:
         listed = await node.values.list_all("n"), await node.sessions.list_all("a", "u")
 
     assert [each.key for each in values] == [f"{n:02}" for n in range(40)]
@@ -328,7 +328,7 @@ async def test_a_long_session_reaches_every_client(stock: Any, url: str) -> None
         await stock.AppendEvent(pb.AppendEventRequest(**of, event=event))
 
     newest = await stock.GetSession(pb.GetSessionRequest(**of))
-    async with reached(url) as node:
+    async with connect(url) as node:
         mine = await node.sessions.get("a", "u", session.session_id)
         five = await node.sessions.get("a", "u", session.session_id, 5)
 

@@ -10,7 +10,7 @@ from tape.core.errors import StaleClaim, UsageError
 from tape.core.ports import Store
 from tape.core.task import ClaimRequest, Died, Done, Failed, Released, Settlement, TaskClaim, TaskStatus
 from tape.sdk.remote.channel import Channel
-from tape.sdk.remote.tasks import Tasks
+from tape.sdk.remote.dispatcher import Tasks
 from tests.contract.backends import needs_ledgers
 from tests.contract.reactions import LONG, match, publish, reaction, tasks
 from tests.contract.serving import served

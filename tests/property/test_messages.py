@@ -19,13 +19,10 @@ from tape.core.run_state import RunStatus
 from tape.server.grpc.batches import Batches
 from tape.wire import tape_pb2 as pb
 from tape.wire.message_mapping import MessageMapping, build, member
-from tape.wire.messages import effects, entries, known, runs, tasks
+from tape.wire.messages import entries, ledgers, tasks
 
 MAPPINGS = [
-    shape
-    for room in (runs, effects, known, tasks)
-    for shape in vars(room).values()
-    if isinstance(shape, MessageMapping)
+    shape for module in (ledgers, tasks) for shape in vars(module).values() if isinstance(shape, MessageMapping)
 ]
 
 names = st.text(st.characters(categories=["Lu", "Ll", "Nd", "Lo"]), min_size=1, max_size=20)
@@ -123,7 +120,7 @@ def test_no_millionth_of_a_dollar_is_lost(
 ) -> None:
     budget = Budget(run_id=RunId("r"), usd_cap_micros=cap, token_cap=token_cap, spent=spent, reserved=reserved)
 
-    assert known.budget_value(known.budget(budget)) == budget
+    assert ledgers.budget_value(ledgers.budget(budget)) == budget
 
 
 @st.composite

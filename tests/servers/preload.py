@@ -32,7 +32,7 @@ MODULES: Final = (
     "tape.outbox.listener",
     "tape.reactions",
     "tape.sdk.durable.agent_worker",
-    "tape.server.grpc.door",
+    "tape.server.grpc.server",
     "tape.server.service",
     "tape.serving",
     "tape.store.postgres.store",

@@ -56,6 +56,11 @@ def encode(value: object) -> str:
     return text.decode()
 
 
+def encode_optional(value: object) -> str:
+    """The JSON of a value; no text for None."""
+    return "" if value is None else encode(value)
+
+
 def decode(text: str | bytes) -> JsonValue:
     """The value of JSON text from outside; `encode` accepts every value that this returns."""
     value = _load(_foreign(text))

@@ -20,9 +20,24 @@ from tape.operations.operation import OperationRequest
 from tape.wire import tape_pb2 as pb
 from tape.wire.message_mapping import NO_NAMES, member, number
 from tape.wire.messages import journal_runs as run_messages
-from tape.wire.messages.effects import DECISION, EFFECT, OBLIGATION
-from tape.wire.messages.known import GATE, SESSION, SESSION_EVENT, TIMER, VALUE, budget, budget_value
-from tape.wire.messages.runs import COMPACTION, NAMES_OF_RUN, RUN, begun, begun_value, resumed
+from tape.wire.messages.ledgers import (
+    COMPACTION,
+    DECISION,
+    EFFECT,
+    GATE,
+    NAMES_OF_RUN,
+    OBLIGATION,
+    RUN,
+    SESSION,
+    SESSION_EVENT,
+    TIMER,
+    VALUE,
+    begun,
+    begun_value,
+    budget,
+    budget_value,
+    resumed,
+)
 from tape.wire.outbox_procedures import PROCEDURES as OUTBOX
 from tape.wire.pages import size
 from tape.wire.procedure import Fields, Procedure, ResultCodec, claim, flag, optional, pages, procedure, record, rows

@@ -1,4 +1,4 @@
-"""The door to ledgers: `tape.connect` and `tape.aconnect`."""
+"""How a program opens ledgers: `tape.connect` and `tape.aconnect`."""
 
 import inspect
 from pathlib import Path

@@ -16,11 +16,11 @@ from tape.operations.effects import ListPendingEffects, RecordDecision
 from tape.operations.runs import BeginRun, CompactRun
 from tape.runs.ledgers import Ledgers as LocalLedgers
 from tape.sdk.remote.channel import Channel
-from tape.sdk.remote.known import ServerKnowledge
 from tape.sdk.remote.ledgers import Ledgers
+from tape.sdk.remote.server_knowledge import ServerKnowledge
 from tape.server.grpc import reflection
-from tape.server.grpc.hall import Hall
 from tape.server.grpc.methods import SERVICE, handlers
+from tape.server.grpc.rpc_context import RpcContext
 from tape.wire import tape_pb2 as pb
 
 LACKS = {"CompactRun": "", "RecordDecisionRequest": "rationale", "ListPendingEffectsRequest": "limit"}
@@ -46,7 +46,7 @@ async def older(*, tells: bool) -> AsyncIterator[Ledgers]:
     async with open_store("memory://") as store, run_journal(store) as journal:
         ledgers, file = LocalLedgers(store, journal), reduced()
         known = ServerKnowledge.of_file(file)
-        table = dict(handlers(Hall(store=store, journal=journal, ledgers=ledgers, operations=ledgers)))
+        table = dict(handlers(RpcContext(store=store, journal=journal, ledgers=ledgers, operations=ledgers)))
         served = {name: each for name, each in table.items() if name in known.procedures - {"GetCapabilities"}}
         if tells:
             served["GetCapabilities"] = answering(known)

@@ -50,11 +50,11 @@ class Harness:
                 await self.journal.append(self.meanwhile.pop())
 
         with closing(self.journal.reader(from_global_seq=after, follow=False)) as reader:
-            await self._tell_all(reader, Blocks(reader, self.store, self.batches, write))
+            await self._send_all(reader, Blocks(reader, self.store, self.batches, write))
         return messages
 
-    async def _tell_all(self, reader: StreamReader, blocks: Blocks) -> None:
-        while not await blocks.tell():
+    async def _send_all(self, reader: StreamReader, blocks: Blocks) -> None:
+        while not await blocks.send_page():
             assert not reader.view.is_journal_closed
 
 

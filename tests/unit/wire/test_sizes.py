@@ -3,7 +3,7 @@
 from tape.core.claim import Claim
 from tape.core.ids import RunId
 from tape.core.timer import Timer, TimerStatus
-from tape.wire.messages.known import TIMER
+from tape.wire.messages.ledgers import TIMER
 from tape.wire.pages import size
 
 LARGEST = (1 << 63) - 1

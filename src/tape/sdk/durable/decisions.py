@@ -4,11 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tape.core import codec
-from tape.core.codec import JsonValue
+from tape.core.codec import JsonValue, encode_optional
 from tape.core.errors import Conflict, StaleClaim
 from tape.sdk.durable.calling import call_function
 from tape.sdk.durable.run_context import RunContext, current_run, step
-from tape.sdk.nouns.body import text_of
 
 
 @step
@@ -38,6 +37,6 @@ async def decided(
             known = await context.node.decisions.get(context.run_id, index)
             if known is None:
                 raise
-    if known.request_json not in ("", text_of(request)):
+    if known.request_json not in ("", encode_optional(request)):
         raise Conflict(f"run {context.run_id!r} asks for another decision {index} than the first time")
     return codec.decode(known.response_json or "null")

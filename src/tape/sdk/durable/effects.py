@@ -7,7 +7,7 @@ from functools import partial, wraps
 from typing import Any, Final, ParamSpec
 
 from tape.core import codec
-from tape.core.codec import JsonValue
+from tape.core.codec import JsonValue, encode_optional
 from tape.core.effect import Compensation, DispatchMode, Effect, EffectStatus, Semantics
 from tape.core.errors import Conflict, UsageError
 from tape.core.fork_policy import EffectPolicy
@@ -21,7 +21,6 @@ from tape.sdk.durable.outcomes import complete, first_recorded
 from tape.sdk.durable.references import reference
 from tape.sdk.durable.retries import ONCE, Retries, retried
 from tape.sdk.durable.run_context import RunContext, current_run, step
-from tape.sdk.nouns.body import text_of
 from tape.work.deadline import DEADLINE, check_deadline
 
 POLL_S: Final = 0.1
@@ -137,7 +136,7 @@ async def perform_effect(context: RunContext, call: EffectCall) -> JsonValue:
         semantics=call.tool.semantics, dispatch_mode=call.tool.dispatch, business_key=call.business_key,
         connector=call.tool.connector, scope=call.tool.scope, compensation=call.compensation, fence=context.fence,
     )  # fmt: skip
-    context.check_same(begun, text_of(call.request))
+    context.check_same(begun, encode_optional(call.request))
     return result_of(await _settled(context, call, begun))
 
 
@@ -154,7 +153,7 @@ async def _suppressed(context: RunContext, call: EffectCall, index: int, place: 
         semantics=Semantics.OBSERVE_ONLY, scope=call.tool.scope, fence=context.fence,
     )  # fmt: skip
     if context.policy is EffectPolicy.REPLAY:
-        context.check_same(begun, text_of(call.request))
+        context.check_same(begun, encode_optional(call.request))
     if begun.status is EffectStatus.PENDING:
         stub = None if call.tool.stub is None else call.of(call.tool.stub)
         begun = await complete_without_effect(context, begun, stub)

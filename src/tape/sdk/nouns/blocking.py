@@ -32,7 +32,7 @@ T = TypeVar("T")
 C = TypeVar("C", covariant=True)
 
 
-class Wishes(TypedDict, total=False):
+class FollowOptions(TypedDict, total=False):
     """Which entries to follow."""
 
     run_id: str | None
@@ -198,7 +198,7 @@ class Events(Noun[events.Events]):
     list = waiting(events.Events.list)
     _stream = waiting(events.Events.stream)
 
-    def stream(self, **options: Unpack[Wishes]) -> BlockingStream[Entry]:
+    def stream(self, **options: Unpack[FollowOptions]) -> BlockingStream[Entry]:
         """Entries in order, once each: first what there is, then what comes; a run's end with it."""
         return BlockingStream(self.portal, self._stream(**options))
 

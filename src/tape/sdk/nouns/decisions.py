@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tape.core.caller import PLAIN, Caller
-from tape.core.codec import JsonValue
+from tape.core.codec import JsonValue, encode_optional
 from tape.core.decision import Decision
 from tape.core.ids import RunId
 from tape.core.page import Page
@@ -11,7 +11,6 @@ from tape.operations.effects import GetDecision, ListDecisions, RecordDecision
 from tape.operations.ledgers import Ledgers
 from tape.operations.operation import PAGE
 from tape.operations.whole_list import read_all
-from tape.sdk.nouns.body import text_of
 
 
 class Decisions:
@@ -38,8 +37,8 @@ class Decisions:
             run_id=RunId(run_id),
             decision_index=decision_index,
             model=model,
-            request_json=text_of(request),
-            response_json=text_of(response),
+            request_json=encode_optional(request),
+            response_json=encode_optional(response),
             rationale=rationale,
             policy_version=policy_version,
             fence=fence,

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from tape.core.caller import PLAIN, Caller
 from tape.core.claim import WORK_LEASE
-from tape.core.codec import JsonValue
+from tape.core.codec import JsonValue, encode_optional
 from tape.core.effect import (
     Compensation,
     DispatchMode,
@@ -34,7 +34,6 @@ from tape.operations.effects import (
 from tape.operations.ledgers import Ledgers
 from tape.operations.operation import PAGE
 from tape.operations.whole_list import read_all
-from tape.sdk.nouns.body import text_of
 
 
 class Effects:
@@ -68,7 +67,7 @@ class Effects:
             tool=tool,
             decision_index=decision_index,
             call_index=call_index,
-            request_json=text_of(request),
+            request_json=encode_optional(request),
             custom_key=key,
             semantics=Semantics(semantics),
             dispatch_mode=DispatchMode(dispatch_mode),
@@ -94,8 +93,8 @@ class Effects:
     ) -> Effect:
         """Writes down what came of a pending effect."""
         outcome = CompleteEffect(
-            run_id=run_id, idempotency_key=key, status=EffectStatus(status), response_json=text_of(response),
-            error_json=text_of(error), fence=fence,
+            run_id=run_id, idempotency_key=key, status=EffectStatus(status), response_json=encode_optional(response),
+            error_json=encode_optional(error), fence=fence,
         )  # fmt: skip
         return await self._ledgers.call(outcome, caller)
 
@@ -109,10 +108,10 @@ class Effects:
         error: JsonValue = None,
         caller: Caller = PLAIN,
     ) -> Effect:
-        """Says what an effect in doubt turned out to be."""
+        """Records the outcome of an effect in doubt."""
         outcome = ReconcileEffect(
-            run_id=run_id, idempotency_key=key, status=EffectStatus(status), response_json=text_of(response),
-            error_json=text_of(error),
+            run_id=run_id, idempotency_key=key, status=EffectStatus(status), response_json=encode_optional(response),
+            error_json=encode_optional(error),
         )  # fmt: skip
         return await self._ledgers.call(outcome, caller)
 
@@ -138,7 +137,7 @@ class Effects:
         return await self._ledgers.call(request)
 
     async def in_doubt(self, older_than_ms: int = 0, limit: int = 200) -> Sequence[Effect]:
-        """Effects that somebody should look at: unknown, or pending inline for longer than so."""
+        """Effects to be examined: unknown, or pending inline for longer than `older_than_ms`."""
         return await self._ledgers.call(ListPendingEffects(older_than_ms=older_than_ms, limit=limit))
 
 
@@ -165,7 +164,7 @@ class Dispatch:
     async def attempt(
         self, run_id: str, key: str, attempt: int, error: str, next_dispatch_at_ms: int = 0, caller: Caller = PLAIN
     ) -> Effect:
-        """Says that a dispatch failed; without a next time the outcome is unknown, and it is not offered again."""
+        """Records that a dispatch failed; without a next time the outcome is unknown, and it is not offered again."""
         failed = RecordDispatchAttempt(
             run_id=run_id, idempotency_key=key, attempt=attempt, error=error, next_dispatch_at_ms=next_dispatch_at_ms
         )
@@ -183,14 +182,14 @@ class Dispatch:
         compensate_on_duplicate: Compensation | None = None,
         caller: Caller = PLAIN,
     ) -> Effect:
-        """Says what a look outside has shown."""
+        """Records what was observed in the other system."""
         seen = RecordExternalObservation(
             run_id=run_id,
             idempotency_key=key,
             resolution=Resolution(resolution),
             external_ref=external_ref,
-            response_json=text_of(response),
-            error_json=text_of(error),
+            response_json=encode_optional(response),
+            error_json=encode_optional(error),
             compensate_on_duplicate=compensate_on_duplicate,
         )
         return await self._ledgers.call(seen, caller)

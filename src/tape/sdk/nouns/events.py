@@ -1,4 +1,4 @@
-"""Events, as a program says and follows them."""
+"""Events, as a program appends and follows them."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -14,7 +14,7 @@ Entries: TypeAlias = list[Entry]  # in the class, `list` is a method
 
 
 class Events:
-    """What producers say, and everything that is said."""
+    """Appends events, and reads and follows the journal."""
 
     def __init__(self, ledgers: Ledgers) -> None:
         self._ledgers = ledgers
@@ -29,8 +29,8 @@ class Events:
         open: bool = False,
     ) -> Entries:
         """Appends one event or many, all or none; the same key and body again give the first positions."""
-        said = (events,) if isinstance(events, Event) else tuple(events)
-        return [*await self._log.append(said, key, expected_seq, open)]
+        batch = (events,) if isinstance(events, Event) else tuple(events)
+        return [*await self._log.append(batch, key, expected_seq, open)]
 
     async def list(
         self, run_id: str, after: int = 0, limit: int = EVENTS, *, wait: timedelta = NO_WAIT, epoch: int | None = None

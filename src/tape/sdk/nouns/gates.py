@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 
 from tape.core.caller import PLAIN, Caller
-from tape.core.codec import JsonValue
+from tape.core.codec import JsonValue, encode_optional
 from tape.core.gate import Gate, SignalResult, WaitResult
 from tape.core.page import Page
 from tape.operations.gates import AwaitSignal, GetGate, ListGates, SendSignal
 from tape.operations.ledgers import Ledgers
 from tape.operations.operation import PAGE
 from tape.operations.whole_list import read_all
-from tape.sdk.nouns.body import text_of
 
 
 class Gates:
@@ -30,14 +29,14 @@ class Gates:
         caller: Caller = PLAIN,
     ) -> WaitResult:
         """The answer to a run's n-th wait at a gate; without one yet, the run is parked until it comes."""
-        request = AwaitSignal(run_id=run_id, gate=gate, index=index, context_json=text_of(context), fence=fence)
+        request = AwaitSignal(run_id=run_id, gate=gate, index=index, context_json=encode_optional(context), fence=fence)
         return await self._ledgers.call(request, caller)
 
     async def send(
         self, run_id: str, gate: str, resolution: JsonValue = None, *, key: str | None = None, caller: Caller = PLAIN
     ) -> SignalResult:
         """Answers at a gate; with a key, once."""
-        request = SendSignal(run_id=run_id, gate=gate, resolution_json=text_of(resolution), key=key)
+        request = SendSignal(run_id=run_id, gate=gate, resolution_json=encode_optional(resolution), key=key)
         return await self._ledgers.call(request, caller)
 
     async def send_to_session(
@@ -53,7 +52,7 @@ class Gates:
     ) -> SignalResult:
         """Answers at a gate of the newest run of a session."""
         request = SendSignal(
-            gate=gate, app=app, user=user, session=session, resolution_json=text_of(resolution), key=key
+            gate=gate, app=app, user=user, session=session, resolution_json=encode_optional(resolution), key=key
         )
         return await self._ledgers.call(request, caller)
 

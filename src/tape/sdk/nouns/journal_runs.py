@@ -3,7 +3,7 @@
 from typing import TypedDict, Unpack
 
 from tape.core.caller import PLAIN, Caller
-from tape.core.codec import JsonValue
+from tape.core.codec import JsonValue, encode_optional
 from tape.core.fork_policy import EffectPolicy
 from tape.core.page import Page
 from tape.core.producer import TURNS
@@ -24,7 +24,6 @@ from tape.operations.journal_runs import (
     ShowRun,
 )
 from tape.operations.ledgers import Ledgers
-from tape.sdk.nouns.body import text_of
 
 
 class RunFilters(TypedDict, total=False):
@@ -95,7 +94,7 @@ class JournalRuns:
         request = ForkRun(
             run_id=run_id,
             at_seq=at_seq,
-            mutation_json=text_of(mutation),
+            mutation_json=encode_optional(mutation),
             n_turns=n_turns,
             producer=producer,
             effects=effects,

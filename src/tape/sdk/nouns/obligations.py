@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from tape.core.caller import PLAIN, Caller
 from tape.core.claim import WORK_LEASE
-from tape.core.codec import JsonValue
+from tape.core.codec import JsonValue, encode_optional
 from tape.core.effect import ATTEMPTS
 from tape.core.obligation import Obligation, ObligationClaim, ObligationStatus
 from tape.core.page import Page
@@ -22,7 +22,6 @@ from tape.operations.obligations import (
 )
 from tape.operations.operation import PAGE
 from tape.operations.whole_list import read_all
-from tape.sdk.nouns.body import text_of
 
 
 class Obligations:
@@ -45,7 +44,7 @@ class Obligations:
     ) -> Obligation:
         """One for each effect and kind; it waits until its run has failed."""
         request = RegisterCompensation(
-            run_id=run_id, effect_key=effect_key, kind=kind, payload_json=text_of(payload),
+            run_id=run_id, effect_key=effect_key, kind=kind, payload_json=encode_optional(payload),
             compensator_ref=compensator_ref, max_attempts=max_attempts, app=self._app,
         )  # fmt: skip
         return await self._ledgers.call(request, caller)
@@ -84,7 +83,7 @@ class Obligations:
         return await self._ledgers.call(request)
 
     async def stuck(self, limit: int = 500) -> Sequence[Obligation]:
-        """Those that somebody must look at, the longest stuck first."""
+        """Those to be resolved by a person, the longest stuck first."""
         return await self._ledgers.call(ListUnresolvedObligations(limit=limit, include_stuck=True))
 
     async def claim(
@@ -97,7 +96,7 @@ class Obligations:
     async def attempt(
         self, run_id: str, number: int, attempt: int, error: str, next_attempt_at_ms: int = 0, caller: Caller = PLAIN
     ) -> Obligation:
-        """Says that an attempt failed; without a next time the obligation is stuck."""
+        """Records that an attempt failed; without a next time the obligation is stuck."""
         request = RecordObligationAttempt(
             run_id=run_id, number=number, attempt=attempt, error=error, next_attempt_at_ms=next_attempt_at_ms
         )
@@ -115,7 +114,11 @@ class Obligations:
     ) -> Obligation:
         """Ends an obligation; a holder shows its attempt, a person need not."""
         request = ResolveObligation(
-            run_id=run_id, number=number, status=ObligationStatus(status), result_json=text_of(result), attempt=attempt
+            run_id=run_id,
+            number=number,
+            status=ObligationStatus(status),
+            result_json=encode_optional(result),
+            attempt=attempt,
         )
         return await self._ledgers.call(request, caller)
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from tape.core.caller import PLAIN, Caller
 from tape.core.claim import RUN_LEASE
-from tape.core.codec import JsonValue
+from tape.core.codec import JsonValue, encode_optional
 from tape.core.ids import RunId
 from tape.core.run_state import Compaction, Identity, Invocation, RunClaim, RunState, RunStatus
 from tape.operations.runs import (
@@ -19,7 +19,6 @@ from tape.operations.runs import (
     RenewRun,
     TakeRun,
 )
-from tape.sdk.nouns.body import text_of
 from tape.sdk.nouns.journal_runs import JournalRuns
 
 
@@ -59,7 +58,7 @@ class Runs(JournalRuns):
         return await self._ledgers.call(TakeRun(run_id=run_id, owner=owner, lease=lease), caller)
 
     async def heartbeat(self, run_id: str, attempt: int) -> RunState:
-        """Renews a worker's lease, and tells it how its run is doing."""
+        """Renews a worker's lease; returns the state of its run."""
         return await self._ledgers.call(RenewRun(run_id=run_id, attempt=attempt))
 
     async def end(
@@ -71,8 +70,8 @@ class Runs(JournalRuns):
         fence: int | None = None,
         caller: Caller = PLAIN,
     ) -> RunState:
-        """Ends a run; what has ended for good stays as it is."""
-        request = EndRun(run_id=run_id, status=RunStatus(status), detail_json=text_of(detail), fence=fence)
+        """Ends a run; one that has ended stays as it is."""
+        request = EndRun(run_id=run_id, status=RunStatus(status), detail_json=encode_optional(detail), fence=fence)
         return await self._ledgers.call(request, caller)
 
     async def get(self, run_id: str) -> RunState:
@@ -85,7 +84,7 @@ class Runs(JournalRuns):
     async def to_recover(
         self, app: str | None = None, limit: int = 100, now_ms: int | None = None
     ) -> Sequence[RunState]:
-        """Runs that nobody works on and somebody should."""
+        """Runs without a worker that should have one."""
         return await self._ledgers.call(ListRunsToRecover(app=app, limit=limit, now_ms=now_ms))
 
     async def compactable(self, before_ms: int, limit: int = 100) -> Sequence[RunState]:
@@ -93,5 +92,5 @@ class Runs(JournalRuns):
         return await self._ledgers.call(ListCompactableRuns(before_ms=before_ms, limit=limit))
 
     async def compact(self, run_id: str, caller: Caller = PLAIN) -> Compaction:
-        """Lets go of what a settled run's decisions and effects said."""
+        """Deletes the bodies of a settled run's decisions and effects."""
         return await self._ledgers.call(CompactRun(run_id=run_id), caller)

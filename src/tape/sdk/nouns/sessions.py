@@ -5,14 +5,13 @@ from os import urandom
 
 from tape.core import codec
 from tape.core.caller import PLAIN, Caller
-from tape.core.codec import JsonValue
+from tape.core.codec import JsonValue, encode_optional
 from tape.core.page import Page
 from tape.core.session import Session, SessionEvent, SessionId
 from tape.operations.ledgers import Ledgers
 from tape.operations.operation import PAGE
 from tape.operations.values import AppendEvent, CreateSession, DeleteSession, GetSession, ListSessions
 from tape.operations.whole_list import read_all
-from tape.sdk.nouns.body import text_of
 
 
 class Sessions:
@@ -52,7 +51,7 @@ class Sessions:
             id=event_id or urandom(16).hex(),
             author=author,
             invocation_id=invocation_id,
-            content_json=text_of(content),
+            content_json=encode_optional(content),
         )
         of = SessionId(app=app, user=user, session=session)
         delta = codec.encode(dict(state_delta or {}))

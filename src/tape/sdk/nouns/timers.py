@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from tape.core.caller import PLAIN, Caller
 from tape.core.claim import WORK_LEASE
-from tape.core.codec import JsonValue
+from tape.core.codec import JsonValue, encode_optional
 from tape.core.page import Page
 from tape.core.text import check_name
 from tape.core.timer import Timer, TimerClaim, TimerStatus
@@ -13,7 +13,6 @@ from tape.operations.gates import CancelTimer, ClaimTimer, FireTimer, GetTimer, 
 from tape.operations.ledgers import Ledgers
 from tape.operations.operation import PAGE
 from tape.operations.whole_list import read_all
-from tape.sdk.nouns.body import text_of
 
 
 class Timers:
@@ -35,7 +34,7 @@ class Timers:
         """Sets a timer, or sets it anew."""
         check_name("timer_id", timer_id)
         request = SetTimer(
-            run_id=run_id, timer_id=timer_id, fire_at_ms=fire_at_ms, kind=kind, payload_json=text_of(payload),
+            run_id=run_id, timer_id=timer_id, fire_at_ms=fire_at_ms, kind=kind, payload_json=encode_optional(payload),
             app=self._app,
         )  # fmt: skip
         return await self._ledgers.call(request, caller)
@@ -73,10 +72,10 @@ class Timers:
     async def claim(
         self, run_id: str, timer_id: str, owner: str, lease: timedelta = WORK_LEASE, caller: Caller = PLAIN
     ) -> TimerClaim:
-        """Leases a due timer to its handler; if that one never says that it fired, it is due again."""
+        """Leases a due timer to its handler; without `fire` before the lease ends, it is due again."""
         request = ClaimTimer(run_id=run_id, timer_id=timer_id, owner=owner, lease=lease, app=self._app)
         return await self._ledgers.call(request, caller)
 
     async def fire(self, run_id: str, timer_id: str, attempt: int, caller: Caller = PLAIN) -> Timer:
-        """Says that a timer was handled."""
+        """Records that a timer was handled."""
         return await self._ledgers.call(FireTimer(run_id=run_id, timer_id=timer_id, attempt=attempt), caller)

@@ -1,4 +1,4 @@
-"""The way to a server: calls with the caller's own deadline, and streams."""
+"""The gRPC channel to a server: calls with the caller's deadline, and streams."""
 
 import json
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from tape import telemetry
 from tape.core.caller import PLAIN, Caller
 from tape.core.causation import current_cause
 from tape.core.errors import Unavailable, Unsupported, UsageError, quoted
-from tape.sdk.remote.known import ServerKnowledge
-from tape.sdk.remote.refusals import raised_from
+from tape.sdk.remote.errors import error_of
+from tape.sdk.remote.server_knowledge import ServerKnowledge
 from tape.wire import fork_guard, tape_pb2 as pb, traceparent
 
 SCHEME: Final = "tape"
@@ -48,7 +48,7 @@ _RETRIES: Final = {
     ]
 }
 OPTIONS: Final = (
-    ("grpc.service_config", json.dumps(_RETRIES)),  # who only asks may ask again
+    ("grpc.service_config", json.dumps(_RETRIES)),  # calls that only read may be repeated
     ("grpc.max_receive_message_length", MAX_ANSWER),
     ("grpc.enable_http_proxy", 0),  # servers are on this machine, where a proxy of the environment does not lead
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -61,7 +61,7 @@ M = TypeVar("M", bound=Message)
 
 
 class Channel:
-    """Finds its server again after it was gone; a call waits for that as long as its deadline allows."""
+    """Reconnects by itself; a call waits for that until its deadline."""
 
     def __init__(self, url: str) -> None:
         fork_guard.grpc_use.begin()
@@ -100,7 +100,7 @@ class Channel:
         try:
             response: M = await call
         except grpc.aio.AioRpcError as error:
-            raise raised_from(error) from None
+            raise error_of(error) from None
         return response
 
     async def _fitting(self, name: str, request: Message) -> Message:
@@ -146,7 +146,7 @@ class Channel:
 
 
 async def _ended(call: Any) -> None:
-    """Until there is an answer. A call that is awaited itself does not know whose cancellation it was."""
+    """Waits for the answer. If the call itself were awaited, its cancellation and ours would look the same."""
     ended = anyio.Event()
     call.add_done_callback(lambda _: ended.set())
     try:
@@ -156,13 +156,13 @@ async def _ended(call: Any) -> None:
 
 
 async def _opened(call: Any) -> None:
-    """Until the server says that it has opened a stream, or refuses it."""
+    """Waits until the server has opened a stream, or refused it."""
     try:
         with anyio.fail_after(CALL_S):
             await call.initial_metadata()
             await call.wait_for_connection()
     except grpc.aio.AioRpcError as error:
-        raise raised_from(error) from None
+        raise error_of(error) from None
     except TimeoutError:
         raise Unavailable("the server has not answered in time") from None
 
@@ -181,13 +181,13 @@ def _time_left(longest_s: float) -> float:
 
 
 def _metadata(caller: Caller) -> Sequence[tuple[str, str]]:
-    """What goes onto the entry that a call writes: the span, the cause and the version of its payload."""
+    """The span, the cause and the payload version, which the entry that a call writes has."""
     trace = caller.trace or telemetry.current_trace()
     cause = current_cause() if caller.cause is None else caller.cause
-    said = {
+    metadata = {
         "traceparent": traceparent.written(trace),
         "tape-parent-span": trace.parent_span_id if trace else "",
         "tape-cause": str(cause or ""),
         "tape-schema-version": "" if caller.schema_version == 1 else str(caller.schema_version),
     }
-    return [(name, value) for name, value in said.items() if value]
+    return [(name, value) for name, value in metadata.items() if value]

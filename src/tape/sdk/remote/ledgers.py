@@ -1,21 +1,43 @@
-"""All ledgers of a server, as a program reaches them over a wire."""
+"""The ledgers and the journal of a server, over gRPC."""
 
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from tape.core.app import ANY
 from tape.core.caller import PLAIN, Caller
 from tape.core.errors import UsageError
+from tape.core.event import Entry, Event
 from tape.core.session import Session
 from tape.operations.journal_runs import ListEvents
+from tape.operations.ledgers import LedgerStreamOptions
 from tape.operations.operation import OperationRequest
 from tape.operations.values import GetSession
+from tape.sdk.nouns.node import AsyncNode
 from tape.sdk.remote.channel import Channel
-from tape.sdk.remote.events import Events
-from tape.sdk.remote.values import Watch
+from tape.sdk.remote.streams import EntryStream, ValueStream
+from tape.wire import tape_pb2 as pb
+from tape.wire.message_mapping import build
+from tape.wire.messages.entries import appended, event_message
 from tape.wire.procedure import Procedure
 from tape.wire.procedures import BY_OPERATION
 
 R = TypeVar("R")
+
+
+@asynccontextmanager
+async def connect(url: str, app: str = ANY) -> AsyncIterator[AsyncNode]:
+    """The nouns of a server, for the program of an app."""
+    async with connect_ledgers(url) as ledgers:
+        yield AsyncNode(ledgers, app)
+
+
+@asynccontextmanager
+async def connect_ledgers(url: str) -> AsyncIterator["Ledgers"]:
+    """The operations of a server."""
+    async with Channel(url) as channel:
+        yield Ledgers(channel)
 
 
 class Ledgers:
@@ -34,10 +56,10 @@ class Ledgers:
         answer: R = result
         return answer
 
-    async def watch(self, namespace: str, key: str, from_version: int | None = None) -> Watch:
-        watch = Watch(self._channel, namespace, key, from_version)
-        await watch.open()
-        return watch
+    async def watch(self, namespace: str, key: str, from_version: int | None = None) -> ValueStream:
+        stream = ValueStream(self._channel, namespace, key, from_version)
+        await stream.open()
+        return stream
 
     async def _call(self, carried: Procedure, request: OperationRequest[Any], caller: Caller) -> Any:
         wait_s = request.wait.total_seconds() if isinstance(request, ListEvents) else 0
@@ -57,3 +79,38 @@ class Ledgers:
             before -= len(older.events)
             session = replace(session, events=(*older.events, *session.events))
         return session
+
+
+class Events:
+    """Appends events and streams entries."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    async def append(
+        self, events: Sequence[Event], key: str | None = None, expected_seq: int | None = None, open: bool = False
+    ) -> list[Entry]:
+        messages = [event_message(_event(event)) for event in events]
+        request = build(pb.AppendRequest, events=messages, key=key, expected_seq=expected_seq, open=open)
+        answer = await self._channel.call("Append", request, pb.AppendResponse)
+        positions = zip(events, answer.entries, strict=True)
+        return [appended(event, position, answer.epoch) for event, position in positions]
+
+    async def stream(self, options: LedgerStreamOptions) -> EntryStream:
+        _check(options)
+        stream = EntryStream(self._channel, options)
+        await stream.open()
+        return stream
+
+
+def _event(event: Event) -> Event:
+    if not isinstance(event, Event):
+        raise UsageError(f"append takes events, not {type(event).__name__}")
+    return event
+
+
+def _check(options: LedgerStreamOptions) -> None:
+    if options.run_id is None and options.from_seq != 1:
+        raise UsageError("from_seq is a place in a run; give run_id, or from_global_seq")
+    if options.run_id is not None and options.from_global_seq != 0:
+        raise UsageError("from_global_seq is a place in the journal; a run is read from from_seq")

@@ -1,7 +1,7 @@
-"""Entries as messages, put together once for all who read them.
+"""Entries as messages, encoded once for all readers.
 
-The journal is cut into blocks of a hundred. Whoever reads the whole of it ends each message where a block ends, so that
-all come by the same blocks, wherever they began; a block is kept for the next one, within a bound in bytes.
+The journal is cut into blocks of a hundred. A reader of all of it ends each message where a block ends, so that all
+readers use the same blocks, wherever they began. Blocks are cached up to a number of bytes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,8 +16,8 @@ MOST_BYTES: Final = 1 << 20
 RECENT: Final = 8
 
 
-class Stretch(NamedTuple):
-    """Positions in a row: after the first, through the last."""
+class Span(NamedTuple):
+    """Consecutive positions: after one, through another."""
 
     epoch: int
     after: int
@@ -25,44 +25,44 @@ class Stretch(NamedTuple):
 
 
 class Batches:
-    """Messages of what many readers get together: whole blocks for long, other stretches for a moment."""
+    """Messages that many readers share: a cache of whole blocks, and of the last few other spans."""
 
     def __init__(self, limit: int = BYTES) -> None:
         self._limit = limit
         self._bytes = 0
-        self._blocks: dict[Stretch, list[bytes]] = {}
-        self._recent: dict[Stretch, list[bytes]] = {}
+        self._blocks: dict[Span, list[bytes]] = {}
+        self._recent: dict[Span, list[bytes]] = {}
 
     def messages(self, entries: Sequence[Entry]) -> list[bytes]:
-        """One message, or several where one would weigh too much."""
+        """One message, or several where one would be too large."""
         first, last = entries[0], entries[-1]
-        stretch = Stretch(first.epoch, first.global_seq - 1, last.global_seq)
-        if stretch.through - stretch.after != len(entries) or first.epoch != last.epoch:
+        span = Span(first.epoch, first.global_seq - 1, last.global_seq)
+        if span.through - span.after != len(entries) or first.epoch != last.epoch:
             return _joined(entries)
-        found = self._recent.get(stretch) or self._blocks.get(stretch)
+        found = self._recent.get(span) or self._blocks.get(span)
         if found is None:
             found = _joined(entries)
-            self._keep(stretch, found)
+            self._keep(span, found)
         return found
 
     def block(self, epoch: int, after: int) -> list[bytes] | None:
-        """The messages of the block after a position, if they are still here."""
-        stretch = Stretch(epoch, after, after + BLOCK)
-        found = self._blocks.pop(stretch, None)
+        """The messages of the block after a position, if they are cached."""
+        span = Span(epoch, after, after + BLOCK)
+        found = self._blocks.pop(span, None)
         if found is not None:
-            self._blocks[stretch] = found  # what is asked for is let go of last
+            self._blocks[span] = found  # the least recently used block is dropped first
         return found
 
-    def _keep(self, stretch: Stretch, messages: list[bytes]) -> None:
-        if stretch.after % BLOCK == 0 and stretch.through - stretch.after == BLOCK:
-            self._keep_block(stretch, messages)
+    def _keep(self, span: Span, messages: list[bytes]) -> None:
+        if span.after % BLOCK == 0 and span.through - span.after == BLOCK:
+            self._keep_block(span, messages)
             return
         if len(self._recent) >= RECENT:
             del self._recent[next(iter(self._recent))]
-        self._recent[stretch] = messages
+        self._recent[span] = messages
 
-    def _keep_block(self, stretch: Stretch, messages: list[bytes]) -> None:
-        self._blocks[stretch] = messages
+    def _keep_block(self, span: Span, messages: list[bytes]) -> None:
+        self._blocks[span] = messages
         self._bytes += sum(map(len, messages))
         while self._bytes > self._limit:
             oldest = next(iter(self._blocks))
@@ -82,10 +82,10 @@ def _joined(entries: Sequence[Entry]) -> list[bytes]:
     parts = list(map(in_batch, entries))
     if sum(map(len, parts)) <= MOST_BYTES:
         return [b"".join(parts)]
-    messages, first, weight = [], 0, 0
+    messages, first, size = [], 0, 0
     for place, part in enumerate(parts):
-        if place > first and weight + len(part) > MOST_BYTES:
+        if place > first and size + len(part) > MOST_BYTES:
             messages.append(b"".join(parts[first:place]))
-            first, weight = place, 0
-        weight += len(part)
+            first, size = place, 0
+        size += len(part)
     return [*messages, b"".join(parts[first:])]

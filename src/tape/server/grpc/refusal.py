@@ -1,4 +1,4 @@
-"""Errors as gRPC tells them: a status, a sentence, and the same code and facts that HTTP has."""
+"""Errors over gRPC: a status, a sentence, and the same code and facts that HTTP has."""
 
 import inspect
 import traceback
@@ -25,11 +25,11 @@ def status_of(error: Exception) -> str:
 
 
 async def refuse(context: Any, error: Exception, method: str) -> None:
-    """Ends a call with an error; of one that nobody foresaw, the caller is told no more than that it happened."""
+    """Ends a call with an error; the details of an unexpected one are only in the log."""
     problem = Problem.of(error)
     code = getattr(grpc.StatusCode, status_of(error))
     if problem.status >= 500:
-        _tell(problem, method, error)
+        _log(problem, method, error)
     status = Status(code=code.value[0], message=problem.detail, details=_details(problem, error))
     await context.abort(code, problem.detail, ((DETAILS, status.SerializeToString()),))
 
@@ -57,7 +57,7 @@ def _own(error: Exception) -> Mapping[str, Any]:
     return {name: fact for name, fact in named.items() if fact is None or isinstance(fact, str | int)}
 
 
-def _tell(problem: Problem, method: str, error: Exception) -> None:
+def _log(problem: Problem, method: str, error: Exception) -> None:
     facts: dict[str, object] = {"trace_id": problem.trace_id, "code": problem.code, "route": method}
     if isinstance(error, TapeError):
         log.warning("request.refused", **facts, reason=str(error))

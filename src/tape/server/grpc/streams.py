@@ -1,4 +1,4 @@
-"""Procedures that answer with a stream: they are pushed, and end when their reader leaves."""
+"""The procedures that answer with a stream; it ends when its reader disconnects."""
 
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, closing
@@ -14,33 +14,33 @@ from tape.core.server_unavailable import ServerUnavailable
 from tape.core.value import ValueChange
 from tape.operations.ledgers import Watching
 from tape.server.grpc.batches import BLOCK
-from tape.server.grpc.hall import Hall, bounded
 from tape.server.grpc.replay import Blocks, Deliver
-from tape.server.grpc.tail import LEAVING, Finish, Line, Replayed, RpcStream, opening, push
+from tape.server.grpc.rpc_context import RpcContext, bounded
+from tape.server.grpc.tail import LEAVING, Finish, Replayed, RpcStream, StreamWriter, opening, push
 from tape.server.sse.subscribers import Subscriber
 from tape.wire import tape_pb2 as pb
 from tape.wire.messages.entries import encoded, journal_entry
-from tape.wire.messages.known import CHANGE
+from tape.wire.messages.ledgers import CHANGE
 
 MOST_IN_BATCH = 1_000
 HEAD = "head"
 VERSION = "tape-version"
 
 
-async def subscribe_run(hall: Hall, request: pb.SubscribeRunRequest, line: Line) -> None:
+async def subscribe_run(rpc: RpcContext, request: pb.SubscribeRunRequest, writer: StreamWriter) -> None:
     run_id = check_run_id(request.run_id)
 
     async def deliver(entries: Sequence[Entry]) -> None:
         for entry in entries:
-            await line.write(journal_entry(entry).SerializeToString())
+            await writer.write(journal_entry(entry).SerializeToString())
 
-    after, epoch = max(request.from_seq, 1) - 1, hall.journal.epoch
-    opened = _run(hall.journal, run_id, held=request.epoch)
+    after, epoch = max(request.from_seq, 1) - 1, rpc.journal.epoch
+    opened = _run(rpc.journal, run_id, held=request.epoch)
     options = RpcStream(run_id=run_id, open_after=opened, after=after, epoch=epoch)
-    await push(hall.subscribers, hall.meters, options, line, deliver)
+    await push(rpc.subscribers, rpc.meters, options, writer, deliver)
 
 
-async def subscribe_events(hall: Hall, request: pb.SubscribeEventsRequest, line: Line) -> None:
+async def subscribe_events(rpc: RpcContext, request: pb.SubscribeEventsRequest, writer: StreamWriter) -> None:
     after, since, kind = request.from_global_seq, request.from_ts_ms, request.kind
 
     def is_wanted(entry: Entry) -> bool:
@@ -48,43 +48,43 @@ async def subscribe_events(hall: Hall, request: pb.SubscribeEventsRequest, line:
 
     if request.run_id:
         run_id = check_run_id(request.run_id)
-        opened = _run(hall.journal, run_id, request.subject_pattern)
-        options = RpcStream(run_id=run_id, open_after=opened, after=0, epoch=hall.journal.epoch)
+        opened = _run(rpc.journal, run_id, request.subject_pattern)
+        options = RpcStream(run_id=run_id, open_after=opened, after=0, epoch=rpc.journal.epoch)
     else:
-        start = max(after, await _before(hall.journal, since)) if since > 0 else after
-        opened = _across(hall.journal, request.subject_pattern, held=request.epoch)
-        options = RpcStream(run_id=None, open_after=opened, after=start, epoch=hall.journal.epoch)
-    await push(hall.subscribers, hall.meters, options, line, _alone(line, is_wanted))
+        start = max(after, await _before(rpc.journal, since)) if since > 0 else after
+        opened = _across(rpc.journal, request.subject_pattern, held=request.epoch)
+        options = RpcStream(run_id=None, open_after=opened, after=start, epoch=rpc.journal.epoch)
+    await push(rpc.subscribers, rpc.meters, options, writer, _alone(writer, is_wanted))
 
 
-async def subscribe_by_subject(hall: Hall, request: pb.SubscribeBySubjectRequest, line: Line) -> None:
-    opened = _across(hall.journal, request.subject_pattern, request.predicate_cel, held=request.epoch)
-    options = RpcStream(run_id=None, open_after=opened, after=request.from_global_seq, epoch=hall.journal.epoch)
-    await push(hall.subscribers, hall.meters, options, line, _alone(line))
+async def subscribe_by_subject(rpc: RpcContext, request: pb.SubscribeBySubjectRequest, writer: StreamWriter) -> None:
+    opened = _across(rpc.journal, request.subject_pattern, request.predicate_cel, held=request.epoch)
+    options = RpcStream(run_id=None, open_after=opened, after=request.from_global_seq, epoch=rpc.journal.epoch)
+    await push(rpc.subscribers, rpc.meters, options, writer, _alone(writer))
 
 
-async def tail_batches(hall: Hall, request: pb.TailBatchesRequest, line: Line) -> None:
+async def tail_batches(rpc: RpcContext, request: pb.TailBatchesRequest, writer: StreamWriter) -> None:
     most = min(bounded(request.max_entries, BLOCK), MOST_IN_BATCH)
 
     async def deliver(entries: Sequence[Entry]) -> None:
-        for message in hall.batches.messages(entries):
-            await line.write(message)
+        for message in rpc.batches.messages(entries):
+            await writer.write(message)
 
-    options = _tailed(hall, request, most, line)
+    options = _tailed(rpc, request, most, writer)
     if request.no_follow:
-        await _tell_all(hall, options, line, deliver)
+        await _send_all(rpc, options, writer, deliver)
     else:
-        await push(hall.subscribers, hall.meters, options, line, deliver)
+        await push(rpc.subscribers, rpc.meters, options, writer, deliver)
 
 
-async def watch_value(hall: Hall, request: pb.WatchValueRequest, line: Line) -> None:
+async def watch_value(rpc: RpcContext, request: pb.WatchValueRequest, writer: StreamWriter) -> None:
     from_version = request.from_version if request.HasField("from_version") else None
-    with hall.subscribers.join(None) as place:
-        watch = await hall.ledgers.values.watch(request.namespace, request.key, from_version)
+    with rpc.subscribers.join(None) as place:
+        watch = await rpc.ledgers.values.watch(request.namespace, request.key, from_version)
         async with aclosing(watch):
-            await line.send_initial_metadata((*opening(hall.journal.epoch), (VERSION, str(watch.began_at))))
+            await writer.send_initial_metadata((*opening(rpc.journal.epoch), (VERSION, str(watch.began_at))))
             while True:
-                await line.write(CHANGE.message(await _next(watch, place)).SerializeToString())
+                await writer.write(CHANGE.message(await _next(watch, place)).SerializeToString())
 
 
 async def _next(watch: Watching, place: Subscriber) -> ValueChange:
@@ -95,47 +95,47 @@ async def _next(watch: Watching, place: Subscriber) -> ValueChange:
     raise ServerUnavailable(LEAVING)
 
 
-def _tailed(hall: Hall, request: pb.TailBatchesRequest, most: int, line: Line) -> RpcStream:
+def _tailed(rpc: RpcContext, request: pb.TailBatchesRequest, most: int, writer: StreamWriter) -> RpcStream:
     filters = request.subject_pattern, request.predicate_cel
-    finish = _finish(hall, request, line)
-    tail = partial(RpcStream, epoch=hall.journal.epoch, takes_what_is_left=False, most=most, finish=finish)
+    finish = _finish(rpc, request, writer)
+    tail = partial(RpcStream, epoch=rpc.journal.epoch, takes_what_is_left=False, most=most, finish=finish)
     follow, held = not request.no_follow, request.epoch
     if not request.run_id:
-        in_blocks = _blocks(hall, line) if most >= BLOCK and not any(filters) else None
-        opened = _across(hall.journal, *filters, follow=follow, held=held)
+        in_blocks = _blocks(rpc, writer) if most >= BLOCK and not any(filters) else None
+        opened = _across(rpc.journal, *filters, follow=follow, held=held)
         return tail(run_id=None, open_after=opened, after=request.from_global_seq, in_blocks=in_blocks)
     run_id, after = check_run_id(request.run_id), max(request.from_seq, 1) - 1
-    return tail(run_id=run_id, open_after=_run(hall.journal, run_id, *filters, follow=follow, held=held), after=after)
+    return tail(run_id=run_id, open_after=_run(rpc.journal, run_id, *filters, follow=follow, held=held), after=after)
 
 
-def _finish(hall: Hall, request: pb.TailBatchesRequest, line: Line) -> Finish:
-    """Writes the last message, without which a reader takes the stream for interrupted."""
+def _finish(rpc: RpcContext, request: pb.TailBatchesRequest, writer: StreamWriter) -> Finish:
+    """Writes the last message; a stream without it counts as interrupted."""
 
     async def finish(reader: StreamReader) -> None:
         end = pb.StreamEnd(reason=HEAD, last_id=reader.cursor)
         if not request.no_follow:
-            told = await hall.run_ends.of(RunId(request.run_id), reader.cursor)
-            end = pb.StreamEnd(reason=told.reason, last_id=told.last_event_id, state=told.state)
-        await line.write(pb.EventBatch(end=end).SerializeToString())
+            ended = await rpc.run_ends.of(RunId(request.run_id), reader.cursor)
+            end = pb.StreamEnd(reason=ended.reason, last_id=ended.last_event_id, state=ended.state)
+        await writer.write(pb.EventBatch(end=end).SerializeToString())
 
     return finish
 
 
-def _blocks(hall: Hall, line: Line) -> Replayed:
+def _blocks(rpc: RpcContext, writer: StreamWriter) -> Replayed:
     async def write(messages: Sequence[bytes], count: int) -> None:
         for message in messages:
-            await line.write(message)
-        hall.meters.streamed.add(count)
+            await writer.write(message)
+        rpc.meters.streamed.add(count)
 
-    return lambda reader: Blocks(reader, hall.store, hall.batches, write)
+    return lambda reader: Blocks(reader, rpc.store, rpc.batches, write)
 
 
-async def _tell_all(hall: Hall, options: RpcStream, line: Line, deliver: Deliver) -> None:
-    """What there is, and no more."""
+async def _send_all(rpc: RpcContext, options: RpcStream, writer: StreamWriter, deliver: Deliver) -> None:
+    """Sends what there is, and ends."""
     with closing(options.open_after(options.after)) as reader:
         replay = options.replayed(reader, deliver)
-        await line.send_initial_metadata(opening(options.epoch))
-        while not await replay.tell():
+        await writer.send_initial_metadata(opening(options.epoch))
+        while not await replay.send_page():
             pass
         if options.finish is not None:
             await options.finish(reader)
@@ -157,17 +157,17 @@ def _across(
     return lambda after: opened(from_global_seq=after)
 
 
-def _alone(line: Line, is_wanted: Callable[[Entry], bool] = lambda _: True) -> Deliver:
+def _alone(writer: StreamWriter, is_wanted: Callable[[Entry], bool] = lambda _: True) -> Deliver:
     async def deliver(entries: Sequence[Entry]) -> None:
         for entry in entries:
             if is_wanted(entry):
-                await line.write(encoded(entry))
+                await writer.write(encoded(entry))
 
     return deliver
 
 
 async def _before(journal: Journal, since_ms: int) -> int:
-    """The last position before a time, found by halves: time never falls along positions."""
+    """The last position before a time, by binary search: time never falls along positions."""
     low: int = await journal.floor() - 1
     high: int = await journal.head()
     while low < high:

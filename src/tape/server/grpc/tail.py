@@ -1,4 +1,4 @@
-"""Pushing entries to one reader: pages of history first, then what the tail has, at the pace of the connection."""
+"""Pushes entries to one reader: pages of history first, then the tail, at the pace of the connection."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,7 +15,7 @@ from tape.server.sse.subscribers import Subscriber, Subscribers
 from tape.telemetry import Meters
 
 MOST: Final = 256
-HANDFULS: Final = 4
+TAKES: Final = 4
 EPOCH: Final = "tape-epoch"
 LEAVING: Final = "the server is shutting down; try again in a moment"
 
@@ -23,15 +23,15 @@ Replayed: TypeAlias = Callable[[StreamReader], Replay]
 Finish: TypeAlias = Callable[[StreamReader], Awaitable[None]]
 
 
-class Line(Protocol):
-    """The way to one reader: its metadata say that the stream is open, and each write waits for room."""
+class StreamWriter(Protocol):
+    """Writes to one reader: the metadata open the stream, and each write waits for room."""
 
     async def send_initial_metadata(self, metadata: Sequence[tuple[str, str]]) -> None: ...
     async def write(self, message: bytes) -> None: ...
 
 
 class Push:
-    """One reader, until its reader leaves, it ends, or the server is to leave."""
+    """Pushes to one reader until it disconnects, its run ends, or the server drains."""
 
     def __init__(self, reader: StreamReader, place: Subscriber, options: "RpcStream", deliver: Deliver) -> None:
         self._reader = reader
@@ -39,7 +39,7 @@ class Push:
         self._deliver = deliver
         self._finish = options.finish
         self._most = options.most
-        self._woken = asyncio.Event()  # every reader waits at every burst: anyio's event is three times as dear
+        self._woken = asyncio.Event()  # every reader waits at every burst, and anyio's event costs three times as much
         self._place = place
         place.lag = lambda: reader.lag[0]
         place.goaway = lambda _: self._woken.set()
@@ -47,21 +47,21 @@ class Push:
         self.has_begun = False
 
     async def run(self) -> None:
-        while not await self._tell_page():
+        while not await self._send_page():
             if await self._follow():
                 break
         if self._finish is not None:
             await self._finish(self._reader)
 
-    async def _tell_page(self) -> bool:
-        """Tells a page of history; whether that was the end."""
+    async def _send_page(self) -> bool:
+        """Sends a page of history; whether that was the end."""
         self._check()
-        is_over = await self._replay.tell()
+        is_over = await self._replay.send_page()
         self.has_begun = True
         return is_over and self._finish is not None
 
     async def _follow(self) -> bool:
-        """Tells what the tail has, as it comes; whether it ended, and was not just overtaken."""
+        """Sends what the tail has; whether the stream ended, rather than was overtaken."""
         while not self._reader.is_overtaken:
             found = self._taken()
             if found is None:
@@ -73,9 +73,9 @@ class Push:
         return False
 
     def _taken(self) -> Sequence[Entry] | None:
-        """What the tail has, a few handfuls of it at once."""
+        """What the tail has, several takes of it together."""
         found = self._reader.take(self._most)
-        for _ in range(1, HANDFULS):
+        for _ in range(1, TAKES):
             room = self._most - len(found or ())
             more = self._reader.take(room) if found and room else None
             if not found or not more:
@@ -98,11 +98,10 @@ class Push:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RpcStream:
-    """What a reader wants: of which run, read and replayed how, from where on, and how it is told of the run's end.
+    """What a reader subscribes to: a run or the journal, how it is read and replayed, and after which position.
 
-    Without a way to `finish` the stream goes on after that.
-
-    For some, what comes after 0 is what there is still; to others it is a gap if that is not the beginning.
+    `finish` sends the end of the run; without it the stream continues after that. With `takes_what_is_left` a reader
+    from 0 begins at the first retained entry; otherwise it is a gap if that is not the first entry ever.
     """
 
     run_id: RunId | None
@@ -115,17 +114,17 @@ class RpcStream:
     in_blocks: Replayed | None = None
 
     def replayed(self, reader: StreamReader, deliver: Deliver) -> Replay:
-        """How the history of a reader is told."""
+        """How the history is sent to a reader."""
         return Pages(reader, deliver, self.most) if self.in_blocks is None else self.in_blocks(reader)
 
 
 def opening(epoch: int) -> Sequence[tuple[str, str]]:
-    """What a reader is told first: in which epoch it begins, so that it knows another when it comes back."""
+    """The metadata that open a stream: its epoch, which the reader compares when it reconnects."""
     return ((EPOCH, str(epoch)),)
 
 
-async def push(places: Subscribers, meters: Meters, options: RpcStream, line: Line, deliver: Deliver) -> None:
-    """Delivers what comes after a place, for as long as it is listened to."""
+async def push(places: Subscribers, meters: Meters, options: RpcStream, writer: StreamWriter, deliver: Deliver) -> None:
+    """Delivers what comes after a position until the reader disconnects."""
 
     async def count(entries: Sequence[Entry]) -> None:
         await deliver(entries)
@@ -133,25 +132,25 @@ async def push(places: Subscribers, meters: Meters, options: RpcStream, line: Li
 
     with places.join(options.run_id) as place:
         meters.opened.add()
-        gap = await _push(place, options, count, line)
+        gap = await _push(place, options, count, writer)
         while gap is not None:
             meters.dropped.add()
             gap = await _push(place, replace(options, after=gap.available_from - 1), count)
 
 
 async def _push(
-    place: Subscriber, options: RpcStream, deliver: Deliver, line: Line | None = None
+    place: Subscriber, options: RpcStream, deliver: Deliver, writer: StreamWriter | None = None
 ) -> BrokerOverflowError | None:
     """The gap, when the reader asked for the earliest there is and it is not the first."""
     reader = options.open_after(options.after)
     try:
-        told = Push(reader, place, options, deliver)
-        if line is not None:
-            await line.send_initial_metadata(opening(options.epoch))
+        pushed = Push(reader, place, options, deliver)
+        if writer is not None:
+            await writer.send_initial_metadata(opening(options.epoch))
         try:
-            await told.run()
+            await pushed.run()
         except BrokerOverflowError as gap:
-            if line is None or options.after or told.has_begun or not options.takes_what_is_left:
+            if writer is None or options.after or pushed.has_begun or not options.takes_what_is_left:
                 raise
             return gap
         return None

@@ -1,4 +1,4 @@
-"""Entries and events on the wire; a stream encodes an entry once, however many read it."""
+"""Entries and events on the wire; an entry is encoded once for all its readers."""
 
 from typing import Final
 
@@ -26,14 +26,14 @@ def entry_message(entry: Entry) -> pb.EventEntry:
     )  # fmt: skip
 
 
-def entry_value(said: pb.EventEntry) -> Entry:
+def entry_value(sent: pb.EventEntry) -> Entry:
     """The entry again, to the byte."""
-    is_json = not said.HasField("payload_bytes")
+    is_json = not sent.HasField("payload_bytes")
     columns = (
-        said.global_seq, said.seq, said.ts_ms, said.depth, said.epoch, said.crc, said.run_id, said.kind, said.type,
-        said.subject, said.schema_version, said.event_id, said.cause if said.HasField("cause") else None,
-        said.trace_id, said.span_id, said.parent_span_id, said.attributes_json,
-        said.payload_json if is_json else None, None if is_json else said.payload_bytes,
+        sent.global_seq, sent.seq, sent.ts_ms, sent.depth, sent.epoch, sent.crc, sent.run_id, sent.kind, sent.type,
+        sent.subject, sent.schema_version, sent.event_id, sent.cause if sent.HasField("cause") else None,
+        sent.trace_id, sent.span_id, sent.parent_span_id, sent.attributes_json,
+        sent.payload_json if is_json else None, None if is_json else sent.payload_bytes,
     )  # fmt: skip
     return tuple.__new__(Entry, columns)
 
@@ -92,22 +92,22 @@ def event_message(event: Event) -> pb.Event:
     )
 
 
-def event_value(said: pb.Event, caller: Caller) -> Event:
-    """The event; what it does not say itself of its span, its cause and its version, its caller does."""
-    is_json = said.content_type in ("", JSON)
-    if is_json and not said.payload_json:
+def event_value(message: pb.Event, caller: Caller) -> Event:
+    """The event; its span, cause and version are its caller's unless it has its own."""
+    is_json = message.content_type in ("", JSON)
+    if is_json and not message.payload_json:
         raise UsageError("an event has a payload_json; null is one")
     return Event(
-        run_id=said.run_id,
-        payload=codec.decode(said.payload_json) if is_json else said.payload_bytes,
-        type=said.type or "message",
-        subject=said.subject or None,
-        schema_version=said.schema_version or caller.schema_version,
-        event_id=said.event_id or None,
-        cause=said.cause if said.HasField("cause") else caller.cause,
-        content_type=said.content_type or JSON,
-        trace=traceparent.parse(said.traceparent, said.parent_span_id) or caller.trace,
-        attributes=dict(said.attributes),
+        run_id=message.run_id,
+        payload=codec.decode(message.payload_json) if is_json else message.payload_bytes,
+        type=message.type or "message",
+        subject=message.subject or None,
+        schema_version=message.schema_version or caller.schema_version,
+        event_id=message.event_id or None,
+        cause=message.cause if message.HasField("cause") else caller.cause,
+        content_type=message.content_type or JSON,
+        trace=traceparent.parse(message.traceparent, message.parent_span_id) or caller.trace,
+        attributes=dict(message.attributes),
     )
 
 

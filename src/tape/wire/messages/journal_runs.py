@@ -15,9 +15,8 @@ from tape.core.run_detail import RunDetail
 from tape.core.run_diff import RunDiff
 from tape.wire import tape_pb2 as pb
 from tape.wire.message_mapping import NO_NAMES, MessageMapping
-from tape.wire.messages.effects import OBLIGATION
 from tape.wire.messages.entries import entry_message, entry_value
-from tape.wire.messages.runs import RUN
+from tape.wire.messages.ledgers import OBLIGATION, RUN
 from tape.wire.pages import size
 
 OPENED: Final = MessageMapping(OpenedRun, pb.OpenedRun)

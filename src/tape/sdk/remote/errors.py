@@ -1,4 +1,4 @@
-"""What a server refused, as the error that it was on the other side."""
+"""The error of a call that failed, as the server raised it."""
 
 import re
 from typing import Any, Final
@@ -19,26 +19,26 @@ RESET: Final = "RST_STREAM"
 _PAGE: Final = re.compile(r"http2 header with status: (\d{3})")
 
 
-def raised_from(error: Any) -> TapeError:
-    """The error of a call that failed; without word from Tape itself, what its status says."""
-    told = _told(error)
-    if told is None:
+def error_of(error: Any) -> TapeError:
+    """The error of a call that failed; without details of Tape, by its status."""
+    details = _details(error)
+    if details is None:
         return _of_transport(error.code(), error.details() or "")
-    code, facts = told
+    code, facts = details
     return raised(code, int(facts.get("status", 500)), error.details() or "", facts)
 
 
 def is_gone(error: Any) -> bool:
-    """Whether the server or the way to it is gone for now: it said so, or a stream ended without a word from Tape."""
+    """Whether the server cannot be reached now: by its status, or because a stream ended without details of Tape."""
     if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
         return True
-    if _told(error) is not None:
+    if _details(error) is not None:
         return False
     details = error.details() or ""
     return RESET in details or isinstance(_of_transport(error.code(), details), Unavailable)
 
 
-def _told(error: Any) -> tuple[str, dict[str, Any]] | None:
+def _details(error: Any) -> tuple[str, dict[str, Any]] | None:
     for name, value in error.trailing_metadata() or ():
         if name == DETAILS:
             info, facts = ErrorInfo(), Struct()

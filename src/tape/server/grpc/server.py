@@ -1,4 +1,4 @@
-"""The gRPC server on its socket, within its bounds: open, serving, leaving, gone."""
+"""The gRPC server: its socket, its limits and its shutdown."""
 
 from typing import Any, Final
 
@@ -8,8 +8,8 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from tape.core.errors import UsageError
 from tape.server.grpc import reflection
-from tape.server.grpc.hall import Hall
 from tape.server.grpc.methods import SERVICE, handlers
+from tape.server.grpc.rpc_context import RpcContext
 from tape.server.http.address import Address
 from tape.telemetry import log
 from tape.wire import fork_guard
@@ -20,7 +20,7 @@ MOST_STREAMS: Final = 100
 MOST_CALLS: Final = 2_048
 LEAVE_S: Final = 4.0
 OPTIONS: Final = (
-    ("grpc.so_reuseport", 0),  # a second server on the port is a mistake, not a colleague
+    ("grpc.so_reuseport", 0),  # a second server on the port is a mistake
     ("grpc.max_receive_message_length", MAX_MESSAGE),
     ("grpc.max_metadata_size", MAX_METADATA),
     ("grpc.absolute_max_metadata_size", MAX_METADATA),
@@ -34,27 +34,25 @@ OPTIONS: Final = (
 )
 
 
-class Door:
-    """Serves the procedures of a hall, health and reflection, until it is told to leave.
+class GrpcServer:
+    """Serves the procedures, health and reflection.
 
-    One that `may_stay_shut` does without its port if somebody else has it, and says so in the log.
+    An optional server logs a warning and stays closed if its port is taken.
     """
 
-    def __init__(self, hall: Hall, address: Address, *, may_stay_shut: bool = False) -> None:
+    def __init__(self, rpc: RpcContext, address: Address, *, is_optional: bool = False) -> None:
         fork_guard.grpc_use.begin()
-        self._asked = address
-        self._may_stay_shut = may_stay_shut
+        self._requested = address
+        self._is_optional = is_optional
         self.address: Address | None = None
         self._server: Any = grpc.aio.server(options=OPTIONS, maximum_concurrent_rpcs=MOST_CALLS)
         self._health = health.aio.HealthServicer()
-        self._server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(SERVICE.full_name, handlers(hall)),)
-        )
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE.full_name, handlers(rpc)),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         self._server.add_generic_rpc_handlers(reflection.handlers((SERVICE.full_name, health.SERVICE_NAME)))
 
     async def open(self) -> None:
-        """Listens; `address` then says where, because port 0 is any that is free."""
+        """Listens; `address` is then set, because port 0 is any that is free."""
         port = self._bound()
         if port is None:
             return
@@ -62,21 +60,21 @@ class Door:
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         with anyio.CancelScope(shield=True):  # a server that is half started cannot be stopped
             await self._server.start()
-            self.address = Address(self._asked.host, port)
+            self.address = Address(self._requested.host, port)
 
     async def leave(self, grace_s: float = LEAVE_S) -> None:
-        """Takes nobody new, and gives those who are there a few seconds; saying so again waits for the same end."""
+        """Refuses new calls and gives open ones some seconds; a second call waits for the same end."""
         if self.address is not None:
             with anyio.CancelScope(shield=True):
                 await self._health.enter_graceful_shutdown()
                 await self._server.stop(grace_s)
 
     def _bound(self) -> int | None:
-        place = self._asked.url.removeprefix("http://")
+        place = self._requested.url.removeprefix("http://")
         try:
             return int(self._server.add_insecure_port(place))
         except RuntimeError as error:
-            if not self._may_stay_shut:
+            if not self._is_optional:
                 raise UsageError(f"cannot listen on {place} for gRPC: the port is taken") from error
             log.warning("grpc.not_served", place=place)
             return None

@@ -1,4 +1,4 @@
-"""What the procedures of a server work with."""
+"""What the gRPC procedures work with."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -19,8 +19,8 @@ MOST: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hall:
-    """One store, its journal, ledgers and operations, and the places of streams; some stores refuse ledgers."""
+class RpcContext:
+    """One store, its journal, ledgers and operations, and the subscribers of streams; some stores have no ledgers."""
 
     store: Store
     journal: Journal
@@ -40,7 +40,7 @@ class Hall:
 
 
 def bounded(limit: int, usual: int) -> int:
-    """How many to list; 0 is as many as usual."""
+    """A limit that was requested; 0 is the usual one."""
     if not 0 <= limit <= MOST:
         raise UsageError(f"a limit is 1 to {MOST:,}, or 0 for {usual}, not {limit}")
     return limit or usual
