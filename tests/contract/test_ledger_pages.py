@@ -296,7 +296,7 @@ async def test_a_page_of_waiting_gates_ends_at_its_bytes(node: AsyncNode) -> Non
     assert len({gate.run_id for gate in await node.gates.list_all()}) == 6
 
 
-@pytest.mark.parametrize("number", [0, -1, 3, 1 << 62, (1 << 63) - 1])
+@pytest.mark.parametrize("number", [0, 3, 1 << 62, (1 << 63) - 1])
 async def test_an_obligation_is_found_by_its_number(node: AsyncNode, number: int) -> None:
     run = await begin_run(node)
     owed = [await node.obligations.register(run.run_id, name, "undo") for name in "ab"]
