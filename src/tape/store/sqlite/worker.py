@@ -13,6 +13,10 @@ from tape.core.errors import Corrupt, TapeError, Unavailable, UsageError
 
 T = TypeVar("T")
 
+READ_ONLY = (
+    "this account may only read the database file, which Tape writes to even when it reads; "
+    "allow it to write the file and its folder, read a copy, or read at a server"
+)
 _NOT_THE_DATABASE = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.ProgrammingError)
 
 _Call: TypeAlias = tuple[Callable[[sqlite3.Connection], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
@@ -114,4 +118,6 @@ def _ours(error: sqlite3.DatabaseError) -> TapeError:
         return Unavailable("another process holds the database file's lock")
     if name.startswith("SQLITE_FULL"):
         return Unavailable("the disk is full")
+    if name.startswith("SQLITE_READONLY"):
+        return Unavailable(READ_ONLY)
     return Unavailable(f"the database file cannot be used ({error})", "unknown" if "IOERR" in name else "nothing")
