@@ -53,7 +53,7 @@ LEASE_STATUSES: Final = (StatusFilter.RUNNING, StatusFilter.STALE)
 LIVE: Final = (RunSection("opened", False, True), RunSection("closed", True, False))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots, because the request for a list of runs has another base
 class RunQuery:
     """Filters and order of a list of runs; system runs are never listed.
 

@@ -47,39 +47,43 @@ class BeginEffect(OperationRequest[Effect], EffectSpec):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompleteEffect(OperationRequest[Effect]):
+class OfEffect:
+    """The base of requests that name an effect."""
+
+    run_id: str
+    idempotency_key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectOutcome(OfEffect):
+    """The base of requests that record an outcome."""
+
+    status: EffectStatus
+    response_json: str = ""
+    error_json: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompleteEffect(OperationRequest[Effect], EffectOutcome):
     """Records the outcome of a pending effect; an effect that has one keeps it and refuses another.
 
     A doubt (unknown) keeps its reason, and changes nothing about an effect with an outcome.
     """
 
-    run_id: str
-    idempotency_key: str
-    status: EffectStatus
-    response_json: str = ""
-    error_json: str = ""
     fence: int | None = None
     statuses = (EffectStatus.CONFIRMED, EffectStatus.FAILED, EffectStatus.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReconcileEffect(OperationRequest[Effect]):
+class ReconcileEffect(OperationRequest[Effect], EffectOutcome):
     """Records the real outcome of an effect in doubt; a known outcome stays, and another is refused."""
 
-    run_id: str
-    idempotency_key: str
-    status: EffectStatus
-    response_json: str = ""
-    error_json: str = ""
     statuses = (EffectStatus.CONFIRMED, EffectStatus.FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GetEffect(OperationRequest[Effect | None]):
+class GetEffect(OperationRequest[Effect | None], OfEffect):
     """An effect of a run."""
-
-    run_id: str
-    idempotency_key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,22 +116,18 @@ class ListEffectsToDispatch(OperationRequest[Sequence[Effect]]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimEffectDispatch(OperationRequest[EffectClaim]):
+class ClaimEffectDispatch(OperationRequest[EffectClaim], OfEffect):
     """Leases an effect to a dispatcher of its app; a caller that does not get it sees the owner."""
 
-    run_id: str
-    idempotency_key: str
     owner: str
     lease: timedelta = WORK_LEASE
     app: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordDispatchAttempt(OperationRequest[Effect]):
+class RecordDispatchAttempt(OperationRequest[Effect], OfEffect):
     """Records a failed dispatch; without a next time the outcome is unknown. Attempt 0 is the newest one."""
 
-    run_id: str
-    idempotency_key: str
     attempt: int = 0
     error: str = ""
     next_dispatch_at_ms: int = 0
@@ -146,11 +146,8 @@ class RecordExternalObservation(OperationRequest[Effect], Observation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetryEffect(OperationRequest[Effect]):
+class RetryEffect(OperationRequest[Effect], OfEffect):
     """Makes an effect in doubt pending and due again, if it may be repeated; any other stays as it is."""
-
-    run_id: str
-    idempotency_key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

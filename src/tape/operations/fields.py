@@ -193,11 +193,11 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "reaction_id": rules.REACTION_ID, "ListTasks.reaction_id": rules.OPTIONAL_REACTION_ID,
         "ReplayTasks.reaction_id": rules.OPTIONAL_REACTION_ID,
         # The app of work is an id; that of a run or a session may be any name.
-        "app": rules.APP, "SendSignal.app": rules.OPTIONAL_NAME, "ListRuns.app": rules.LABEL,
+        "app": rules.APP, "SendSignal.app": rules.OPTIONAL_NAME, "RunQuery.app": rules.LABEL,
         **dict.fromkeys((f"{each}.app" for each in NAMED_BY_APP), rules.NAME),
         "FindNewestRun.user": rules.OPTIONAL_NAME, "FindNewestRun.session": rules.OPTIONAL_NAME,
         **{f"RunMeta.{each}": rules.LABEL for each in ("label", "started_at", "app", "user", "session")},
-        "ListRuns.label": rules.LABEL,
+        "RunQuery.label": rules.LABEL,
         "subject_pattern": rules.BODY, "predicate_cel": rules.BODY, "publish_target": rules.LABEL,
         "agent_app": rules.APP, "handler_kind": rules.checked_elsewhere(HandlerKind),
         "cursor": rules.CURSOR, "error": rules.BODY, "rationale": rules.BODY, "reason": rules.BODY,

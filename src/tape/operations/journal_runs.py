@@ -10,7 +10,7 @@ from tape.core.producer import TURNS
 from tape.core.run import ClosedRun, ForkedRun, OpenedRun, RunMeta, RunRecord
 from tape.core.run_detail import RunDetail
 from tape.core.run_diff import RunDiff
-from tape.core.run_query import LAST_MS, MAX_PAGE, RunOrder, RunQuery, StatusFilter
+from tape.core.run_query import MAX_PAGE, RunQuery
 from tape.operations.fields import NO_WAIT
 from tape.operations.operation import Access, Operation, OperationRequest, PageRequest, Repeat, Scope, Shape
 
@@ -49,23 +49,10 @@ class ReapRun(OperationRequest[ClosedRun]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListRuns(PageRequest[RunRecord]):
+class ListRuns(PageRequest[RunRecord], RunQuery):
     """The runs that match, in pages: open ones first unless filters or an order say otherwise."""
 
     limit: int = MAX_PAGE
-    status: StatusFilter | None = None
-    app: str | None = None
-    label: str | None = None
-    prefix: str | None = None
-    parent: str | None = None
-    opened_after: int = 0
-    opened_before: int = LAST_MS
-    closed_after: int = 0
-    closed_before: int = LAST_MS
-    order: RunOrder | None = None
-
-    def check(self) -> None:
-        _ = self.query  # checks the filters
 
     @property
     def query(self) -> RunQuery:
