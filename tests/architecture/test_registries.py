@@ -9,7 +9,7 @@ COLLECTIONS = {"WeakKeyDictionary", "WeakSet", "WeakValueDictionary", "defaultdi
 CHANGES = {"add", "append", "appendleft", "extend", "insert", "setdefault", "update"}
 KEPT = {
     "store/duckdb/connection.py: _CONFIG",  # settings, completed as the module is loaded
-    "wire/message_mapping.py: _MAPPINGS",  # mappings that were computed already
+    "wire/message_mapping.py: _CODECS",  # mappings that were computed already
     "work/child_process.py: _RUNNING",  # the processes that it has started
     "work/handler_tasks.py: _DETACHED",  # the tasks that it no longer waits for
     "work/threads.py: _DETACHED",  # the threads that it no longer waits for

@@ -5,7 +5,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum, IntEnum
 from types import MappingProxyType, UnionType
-from typing import Any, Final, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 from google.protobuf.message import Message
@@ -20,7 +20,7 @@ Names = Mapping[str, str]
 NO_NAMES: Final[Names] = MappingProxyType({})
 _MS: Final = timedelta(milliseconds=1)
 _LONGEST_MS: Final = timedelta.max // _MS
-_MAPPINGS: Final[dict[type, "MessageMapping[Any, Any]"]] = {}
+_CODECS: Final[dict[type, "FieldCodec"]] = {}  # of records inside others
 
 
 class FieldCodec(NamedTuple):
@@ -42,7 +42,7 @@ class FieldMapping(NamedTuple):
 
 
 class MessageMapping(Generic[V, M]):
-    """Maps a dataclass to a message; values `within` it are mapped to fields of the same message."""
+    """Maps a dataclass or named tuple to a message; values `within` it are mapped to fields of the same message."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class MessageMapping(Generic[V, M]):
         self._within = {name: _field_mappings(hints[name], inner, known) for name, inner in within.items()}
         self._kinds = {name: hints[name] for name in within}
         self._fields = _field_mappings(kind, names, known, set(within))
-        _MAPPINGS.setdefault(kind, self)
+        use_codec(kind, self.message, self.value)
 
     @property
     def name(self) -> str:
@@ -84,6 +84,11 @@ class MessageMapping(Generic[V, M]):
         read = _decode(self._fields, message)
         given = {name: part for name, part in read.items() if part or name not in self._zero_is_default}
         return self.kind(**{**given, **inner, **more})
+
+
+def use_codec(kind: type, encode: Callable[[Any], Any], decode: Callable[[Any], Any]) -> None:
+    """Converts records of this type inside others, unless another conversion was named first."""
+    _CODECS.setdefault(kind, FieldCodec(encode, decode))
 
 
 def build(message: type[M], **fields: Any) -> M:
@@ -123,13 +128,19 @@ def _field_mappings(
     kind: type, names: Names, known: Mapping[str, Any], without: Collection[str] = ()
 ) -> tuple[FieldMapping, ...]:
     hints = get_type_hints(kind)
-    given = [each for each in fields(kind) if each.init and each.name not in without]
-    wanted = [(each, names.get(each.name, each.name)) for each in given]
+    wanted = [(name, names.get(name, name), has) for name, has in _own_fields(kind).items() if name not in without]
     return tuple(
-        FieldMapping(each.name, field, _codec_of(hints[each.name]), known[field].has_presence, _has_default(each))
-        for each, field in wanted
+        FieldMapping(name, field, _codec_of(hints[name]), known[field].has_presence, has_default)
+        for name, field, has_default in wanted
         if field in known
     )
+
+
+def _own_fields(kind: Any) -> dict[str, bool]:
+    """The fields of a record, and whether they have a default."""
+    if is_dataclass(kind):
+        return {each.name: _has_default(each) for each in fields(kind) if each.init}
+    return {name: name in kind._field_defaults for name in kind._fields}
 
 
 def _has_default(field: "Field[Any]") -> bool:
@@ -168,9 +179,9 @@ def _codec_of(hint: Any) -> FieldCodec:
         return FieldCodec(
             lambda values: [item.encode(each) for each in values], lambda field: tuple(map(item.decode, field))
         )
-    if origin is not None:
+    if origin is not None and origin is not Literal:
         return FieldCodec(dict, dict) if arguments[1] is str else FieldCodec(_encode_json, codec.decode)
-    return _plain(getattr(hint, "__supertype__", hint))
+    return _plain(str if origin is Literal else getattr(hint, "__supertype__", hint))
 
 
 def _encode_json(value: Mapping[str, Any]) -> str:
@@ -195,6 +206,6 @@ def _plain(kind: type) -> FieldCodec:
         return FieldCodec(str, _uuid)
     if issubclass(kind, datetime):
         return FieldCodec(datetime.isoformat, datetime.fromisoformat)
-    if is_dataclass(kind):
-        return FieldCodec(lambda value: _MAPPINGS[kind].message(value), lambda field: _MAPPINGS[kind].value(field))
+    if is_dataclass(kind) or issubclass(kind, tuple):
+        return FieldCodec(lambda value: _CODECS[kind].encode(value), lambda field: _CODECS[kind].decode(field))
     return FieldCodec(lambda value: value, lambda field: field)

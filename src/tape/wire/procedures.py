@@ -136,14 +136,14 @@ _JOURNAL_RUNS: Final = (
     procedure(journal_runs.CancelRun, record(run_messages.CLOSED)),
     procedure(journal_runs.ReapRun, record(run_messages.CLOSED)),
     procedure(
-        journal_runs.ListRuns, ResultCodec(run_messages.list_page, run_messages.list_page_value),
+        journal_runs.ListRuns, pages("runs", run_messages.RECORD),
         read=_given("app", "label", "prefix", "parent"),
     ),
-    procedure(journal_runs.ShowRun, ResultCodec(run_messages.detail, run_messages.detail_value)),
+    procedure(journal_runs.ShowRun, ResultCodec(run_messages.detail, run_messages.DETAIL.value)),
     procedure(journal_runs.ForkRun, record(run_messages.FORKED)),
-    procedure(journal_runs.DiffRuns, ResultCodec(run_messages.diff, run_messages.diff_value)),
+    procedure(journal_runs.DiffRuns, record(run_messages.DIFF)),
     procedure(
-        journal_runs.ListEvents, ResultCodec(run_messages.event_page, run_messages.event_page_value),
+        journal_runs.ListEvents, record(run_messages.EVENT_PAGE),
         names={"wait": "wait_ms"},
     ),
 )  # fmt: skip

@@ -5,10 +5,13 @@ from typing import Any, Final
 from tape.core.page import Page
 from tape.core.task import ANY_SHARD
 from tape.operations import reactions, tasks
+from tape.wire import tape_pb2 as pb
 from tape.wire.message_mapping import MessageMapping
 from tape.wire.messages.tasks import EXPLANATION, RECORD, TASK, TASK_DETAIL, check_kind, recorded, sent
 from tape.wire.procedure import Fields, ResultCodec, flag, pages, procedure, record
 
+REPLAYED: Final = MessageMapping(tasks.ReplayedTasks, pb.ReplayTasksResponse)
+CLAIMED: Final = MessageMapping(tasks.ClaimedTasks, pb.ClaimTasksResponse)
 REACTION_RECORD: Final = ResultCodec(lambda result, request: {"self": recorded(result, request)}, RECORD.value)
 
 
@@ -19,11 +22,6 @@ def _registered(message: Any) -> Fields:
 
 def _reactions(page: Page[Any], request: Any) -> Fields:
     return {"reactions": [recorded(each, request) for each in page.rows], "next_cursor": page.next_cursor}
-
-
-def _claimed(message: Any) -> tasks.ClaimedTasks:
-    more_after_ms = message.more_after_ms if message.HasField("more_after_ms") else None
-    return tasks.ClaimedTasks(tasks=tuple(map(TASK.value, message.tasks)), more_after_ms=more_after_ms)
 
 
 def _wanted(message: Any) -> Fields:
@@ -55,21 +53,8 @@ PROCEDURES: Final = (
     procedure(reactions.ExplainReaction, record(EXPLANATION)),
     procedure(tasks.ListTasks, pages("tasks", TASK)),
     procedure(tasks.GetTask, record(TASK_DETAIL)),
-    procedure(
-        tasks.ReplayTasks,
-        ResultCodec(
-            lambda result, _: {"task_ids": result.task_ids},
-            lambda message: tasks.ReplayedTasks(task_ids=tuple(message.task_ids)),
-        ),
-    ),
-    procedure(
-        tasks.ClaimTasks,
-        ResultCodec(
-            lambda result, _: {"tasks": map(TASK.message, result.tasks), "more_after_ms": result.more_after_ms},
-            _claimed,
-        ),
-        names={**_LEASE, "limit": "max"}, read=_wanted,
-    ),
+    procedure(tasks.ReplayTasks, record(REPLAYED)),
+    procedure(tasks.ClaimTasks, record(CLAIMED), names={**_LEASE, "limit": "max"}, read=_wanted),
     procedure(tasks.ExtendTask, _within("task", TASK), names=_LEASE),
     procedure(tasks.CompleteTask, _within("task", TASK)),
     procedure(tasks.NackTask, _within("task", TASK)),
