@@ -68,7 +68,7 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReactionRecord:
-    """A reaction as it was last registered, and how far it is matched."""
+    """A reaction as it was last registered, and how far it is matched: `lag` entries are still to come."""
 
     reaction: Reaction
     created_at_ms: int
@@ -77,6 +77,7 @@ class ReactionRecord:
     cursor: GlobalSeq
     errors: int
     last_error: str
+    lag: int = 0
 
     @property
     def size(self) -> int:

@@ -1725,7 +1725,7 @@ class EventBatch(_message.Message):
     def __init__(self, entries: _Optional[_Iterable[_Union[EventEntry, _Mapping]]] = ..., end: _Optional[_Union[StreamEnd, _Mapping]] = ...) -> None: ...
 
 class Reaction(_message.Message):
-    __slots__ = ("reaction_id", "name", "subject_pattern", "predicate_cel", "handler_kind", "agent_app", "publish_target", "max_concurrency", "rate_limit_per_s", "debounce_ms", "retry_max", "retry_backoff_ms", "dlq_after_n", "num_shards", "created_at_ms", "deleted", "bootstrap_from_head", "timeout_ms", "paused", "last_global_seq", "errors", "last_error", "with_progress")
+    __slots__ = ("reaction_id", "name", "subject_pattern", "predicate_cel", "handler_kind", "agent_app", "publish_target", "max_concurrency", "rate_limit_per_s", "debounce_ms", "retry_max", "retry_backoff_ms", "dlq_after_n", "num_shards", "created_at_ms", "deleted", "bootstrap_from_head", "timeout_ms", "paused", "last_global_seq", "errors", "last_error", "with_progress", "lag")
     REACTION_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     SUBJECT_PATTERN_FIELD_NUMBER: _ClassVar[int]
@@ -1749,6 +1749,7 @@ class Reaction(_message.Message):
     ERRORS_FIELD_NUMBER: _ClassVar[int]
     LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
     WITH_PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    LAG_FIELD_NUMBER: _ClassVar[int]
     reaction_id: str
     name: str
     subject_pattern: str
@@ -1772,7 +1773,8 @@ class Reaction(_message.Message):
     errors: int
     last_error: str
     with_progress: bool
-    def __init__(self, reaction_id: _Optional[str] = ..., name: _Optional[str] = ..., subject_pattern: _Optional[str] = ..., predicate_cel: _Optional[str] = ..., handler_kind: _Optional[_Union[HandlerKind, str]] = ..., agent_app: _Optional[str] = ..., publish_target: _Optional[str] = ..., max_concurrency: _Optional[int] = ..., rate_limit_per_s: _Optional[int] = ..., debounce_ms: _Optional[int] = ..., retry_max: _Optional[int] = ..., retry_backoff_ms: _Optional[int] = ..., dlq_after_n: _Optional[int] = ..., num_shards: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., deleted: _Optional[bool] = ..., bootstrap_from_head: _Optional[bool] = ..., timeout_ms: _Optional[int] = ..., paused: _Optional[str] = ..., last_global_seq: _Optional[int] = ..., errors: _Optional[int] = ..., last_error: _Optional[str] = ..., with_progress: _Optional[bool] = ...) -> None: ...
+    lag: int
+    def __init__(self, reaction_id: _Optional[str] = ..., name: _Optional[str] = ..., subject_pattern: _Optional[str] = ..., predicate_cel: _Optional[str] = ..., handler_kind: _Optional[_Union[HandlerKind, str]] = ..., agent_app: _Optional[str] = ..., publish_target: _Optional[str] = ..., max_concurrency: _Optional[int] = ..., rate_limit_per_s: _Optional[int] = ..., debounce_ms: _Optional[int] = ..., retry_max: _Optional[int] = ..., retry_backoff_ms: _Optional[int] = ..., dlq_after_n: _Optional[int] = ..., num_shards: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., deleted: _Optional[bool] = ..., bootstrap_from_head: _Optional[bool] = ..., timeout_ms: _Optional[int] = ..., paused: _Optional[str] = ..., last_global_seq: _Optional[int] = ..., errors: _Optional[int] = ..., last_error: _Optional[str] = ..., with_progress: _Optional[bool] = ..., lag: _Optional[int] = ...) -> None: ...
 
 class DeregisterReactionRequest(_message.Message):
     __slots__ = ("reaction_id",)

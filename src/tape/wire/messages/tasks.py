@@ -12,7 +12,7 @@ from tape.core.task import Task
 from tape.wire import tape_pb2 as pb
 from tape.wire.message_mapping import NO_NAMES, MessageMapping
 
-PROGRESS: Final = ("last_global_seq", "errors", "last_error")
+PROGRESS: Final = ("last_global_seq", "lag", "errors", "last_error")
 
 REACTION: Final = MessageMapping(Reaction, pb.Reaction)
 RECORD: Final = MessageMapping(
