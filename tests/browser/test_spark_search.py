@@ -50,4 +50,4 @@ def larger(http: httpx.Client) -> int:
     """How many entries the reaction is for, by asking about each."""
     last = http.get("/runs/shop").json()["last_seq"]
     answers = (http.get(f"/reactions/late/explain/{place}").json() for place in range(1, last + 1))
-    return sum(one["predicate"]["matched"] for one in answers)
+    return sum(one["verdict"]["matched"] for one in answers)

@@ -139,7 +139,7 @@ async def test_a_run_shows_the_obligations_that_an_answer_carries(
 
     found = await answered(http, f"/runs/{run.run_id}")
 
-    assert len(found["ledger"]["obligations"]) == 4
+    assert len(found["obligations"]) == 4
 
 
 @pytest.mark.parametrize("path", ["/values/n", "/values/n/k/history", "/reactions", "/tasks"])

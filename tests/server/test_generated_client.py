@@ -59,9 +59,9 @@ def generated(lasting_server: TapeServer, tmp_path_factory: pytest.TempPathFacto
 def test_a_generated_client_opens_a_run_publishes_pages_and_replays(server: TapeServer, generated: Generated) -> None:
     models, call = generated.models, generated.function
     with generated.client(base_url=server.url) as client:
-        reaction = models.NewReaction(reaction_id="rule", subject_pattern="/shop/*", max_concurrency=10)
+        reaction = models.RegisterReaction(reaction_id="rule", subject_pattern="/shop/*", max_concurrency=10)
         call("register_reaction").sync(client=client, body=reaction)
-        runs = [models.NewRun(run_id=f"order-{number}") for number in range(5)]
+        runs = [models.OpenRun(run_id=f"order-{number}") for number in range(5)]
         opened = [call("open_run").sync(client=client, body=run).run_id for run in runs]
         events = [models.NewEvent(payload={"n": number}, subject="/shop/order") for number in range(3)]
         appended = call("append_events").sync("order-1", client=client, body=events)
@@ -69,11 +69,11 @@ def test_a_generated_client_opens_a_run_publishes_pages_and_replays(server: Tape
         eventually(lambda: tasks(call("list_tasks"), client), lambda found: len(found) == 3)
         anyio.run(make_dead_task, server.store, "rule")
         first, *_ = dead = tasks(call("list_tasks"), client)
-        replayed = call("replay_task").sync(first, client=client)
+        replayed = call("replay_tasks").sync(client=client, body=models.ReplayTasks(task_ids=[first]))
 
     assert [each.seq for each in appended.entries] == [1, 2, 3]
     assert sorted(paged) == opened and len(dead) == 3
-    assert replayed.replayed == [first]
+    assert replayed.task_ids == [first]
 
 
 def pages(function: ModuleType, client: Any) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from enum import Enum
+from enum import Enum, IntEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
@@ -15,12 +15,13 @@ from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
 from tape.cli.doctor.facts import write_facts
 from tape.core import codec
-from tape.core.errors import NotFound
+from tape.core.errors import NotFound, RunNotFound
 from tape.operations.catalogue import OPERATIONS
 from tape.operations.fields import meaning_of
 from tape.operations.operation import Operation
 from tape.operations.surfaces import key_fields, may_be_all_runs, surfaces_of
-from tape.wire.operation_json import example_of, is_list, read_text, request_of, request_type, write_result
+from tape.wire.operation_json import example_of, read_text, request_of, request_type
+from tape.wire.result_json import is_list, result_type, write_result
 
 if TYPE_CHECKING:
     from tape.operations.operation import OperationRequest
@@ -41,10 +42,7 @@ def add_operations(group: click.Command, noun: str) -> None:
 def _command(operation: Operation, name: str) -> click.Command:
     @click.pass_obj
     def call(choices: Choices, /, **given: Any) -> None:
-        found = finish(partial(_call, choices, operation, _request(operation, given)))
-        if found is None:
-            raise NotFound(f"there is no such {operation.noun}")
-        _write(choices, operation, found)
+        _write(choices, operation, finish(partial(_call, choices, operation, _request(operation, given))))
 
     command = click.command(name, help=operation.summary, params=list(_parameters(operation)))(call)
     command.epilog = f"\b\nExample:\n  {_example(operation, f'tape {operation.noun} {name}')}"
@@ -61,10 +59,23 @@ def _quoted(value: Any) -> str:
     return shlex.quote(value if isinstance(value, str) else msgspec.json.encode(value).decode())
 
 
-async def _call(choices: Choices, operation: Operation, request: OperationRequest[Any]) -> dict[str, Any] | None:
-    async with choices.open_node(must_exist=True) as node:
-        return write_result(operation, await node.call(request))
+async def _call(choices: Choices, operation: Operation, request: OperationRequest[Any]) -> dict[str, Any]:
+    async with choices.open_operations(must_exist=True) as operations:
+        try:
+            found = write_result(operation, await operations.call(request))
+        except NotFound as error:
+            what = f"there is no run {error.run_id!r}" if isinstance(error, RunNotFound) else error
+            raise NotFound(f"{what}{_way_on(operation)}") from error
+        if found is None:
+            raise NotFound(f"there is no such {operation.noun}{_way_on(operation)}")
+        return found
     raise AssertionError("unreachable")
+
+
+def _way_on(operation: Operation) -> str:
+    """How to find what there is, if a list needs nothing else."""
+    lists = [each for each in OPERATIONS if each.name == f"{operation.noun}.list" and not key_fields(each)]
+    return f"; tape {operation.noun} ls lists those there are" if lists else ""
 
 
 def _request(operation: Operation, given: Mapping[str, Any]) -> OperationRequest[Any]:
@@ -92,7 +103,7 @@ def _option(name: str, about: str, kind: Any, *, is_required: bool) -> click.Opt
     if bool in kinds:
         return click.Option([flag, name], is_flag=True, default=None, help=about)
     enum = next((each for each in kinds if isinstance(each, type) and issubclass(each, Enum)), None)
-    values = [] if enum is None else [str(each.value) for each in enum]
+    values = [] if enum is None else [_word(each) for each in enum]
     return click.Option(
         [flag, name],
         type=click.Choice(values) if values else None,
@@ -101,6 +112,10 @@ def _option(name: str, about: str, kind: Any, *, is_required: bool) -> click.Opt
         required=is_required,
         help=f"{about} One of {', '.join(values)}." if len(values) > MAX_SHOWN else about,
     )
+
+
+def _word(member: Enum) -> str:
+    return member.name.lower() if isinstance(member, IntEnum) else str(member.value)
 
 
 def _metavar(kind: Any, kinds: Sequence[Any], values: Sequence[str]) -> str | None:
@@ -126,7 +141,7 @@ def _write(choices: Choices, operation: Operation, found: dict[str, Any]) -> Non
     if rows is None and choices.is_json:
         output.write_json(found)
     elif rows is None:
-        write_facts(dict(_flat(found)))
+        write_facts(dict(_flat(msgspec.structs.asdict(msgspec.convert(found, result_type(operation))))))
     elif choices.is_json:
         for row in rows:
             output.write_json(row)
@@ -149,6 +164,8 @@ def _line(row: dict[str, Any]) -> tuple[str, ...]:
 def _flat(found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The fields of a record; those of its parts have the part's name before them."""
     for name, value in found.items():
+        if isinstance(value, msgspec.Struct):
+            value = msgspec.structs.asdict(value)
         if isinstance(value, dict):
             yield from ((f"{name}.{inner}", each) for inner, each in _flat(value))
         else:

@@ -10,7 +10,6 @@ import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared, use_node
-from tape.cli.doctor.facts import write_facts
 from tape.cli.noun_group import NounGroup
 
 if TYPE_CHECKING:
@@ -45,23 +44,12 @@ def list_tasks(choices: Choices, reaction_id: str, status: str | None, limit: in
     wanted = None if status is None else TaskStatus[status.upper()]
     found = finish(partial(_call, choices, lambda node: _listed(node, reaction_id, wanted, limit)))
     if choices.is_json:
+        from tape.wire.result_json import plain
+
         for each in found:
-            output.write_json(_facts(each))
+            output.write_json(plain(each))
     else:
         output.listing(map(_line, found), "there is nothing of the kind; tape work MODULE makes tasks of what matches")
-
-
-@task.command()
-@click.argument("task_id", metavar="TASK")
-@shared
-@click.pass_obj
-def show(choices: Choices, task_id: str) -> None:
-    """Show all that is known of TASK."""
-    found = finish(partial(_call, choices, lambda node: _find(node, task_id)))
-    if choices.is_json:
-        output.write_json(_facts(found))
-    else:
-        write_facts({**_facts(found), "status": found.status})
 
 
 @task.command()
@@ -98,18 +86,18 @@ async def _listed(node: AsyncNode, reaction_id: str, status: TaskStatus | None, 
     return rows
 
 
-async def _find(node: AsyncNode, task_id: str) -> Task:
+async def _check(node: AsyncNode, task_id: str) -> None:
     from tape.core.errors import NotFound
 
     try:
-        return (await node.tasks.get(task_id)).task
+        await node.tasks.get(task_id)
     except NotFound as error:
         raise NotFound(f"{error}; tape task ls lists those there are") from None
 
 
 async def _replay(node: AsyncNode, task_ids: tuple[str, ...], reaction_id: str, limit: int) -> list[TaskId]:
     for task_id in task_ids:
-        await _find(node, task_id)
+        await _check(node, task_id)
     if task_ids:
         return [*(await node.tasks.replay(task_ids))]
     replayed: list[TaskId] = []
@@ -119,13 +107,6 @@ async def _replay(node: AsyncNode, task_ids: tuple[str, ...], reaction_id: str, 
             break
         replayed += some
     return replayed
-
-
-def _facts(task: Task) -> dict[str, object]:
-    """The columns of tape_tasks by name."""
-    from dataclasses import asdict
-
-    return {**asdict(task), "status": int(task.status)}
 
 
 def _line(task: Task) -> tuple[str, ...]:

@@ -140,7 +140,9 @@ async def _watch(choices: Choices, namespace: str, key: str, from_version: int |
 def _write(choices: Choices, value: Value, change: ValueChange | None = None, is_bare: bool = False) -> None:
     """Prints a version: as JSON all of it, else the value, with its version unless only the value was asked for."""
     if choices.is_json:
-        output.write_json({**_facts(value), **(_before(change) if change is not None else {})})
+        from tape.wire.result_json import plain
+
+        output.write_json(plain(value if change is None else change))
     elif is_bare:
         output.write(output.escape(value.value_json))
     else:
@@ -148,15 +150,6 @@ def _write(choices: Choices, value: Value, change: ValueChange | None = None, is
         available = output.columns()
         left = None if available is None else available - len(str(value.version)) - 2
         output.write(f"{output.paint(str(value.version), 'bold')}  {output.fit(output.escape(text), left)}")
-
-
-def _facts(value: Value) -> dict[str, object]:
-    names = ("namespace", "key", "version", "value", "writer", "ts_ms", "deleted")
-    return {name: getattr(value, name) for name in names}
-
-
-def _before(change: ValueChange) -> dict[str, object]:
-    return {"prev_version": change.prev_version, "prev_value_json": change.prev_value_json}
 
 
 def _missing(found: Value) -> Exception:

@@ -11,11 +11,11 @@ export function Explanation({ result }) {
     <p><b>${OUTCOMES[result.outcome] ?? result.outcome}</b> ${sentence(result.reason)}</p>
     <${Facts} facts=${[
       ["entry", `${number(result.global_seq)}`],
-      ["subject", html`<span class="code">${visible(result.subject)}</span> ${result.pattern.matched ? "fits" : "does not fit"} <${Code} text=${result.pattern.text} />`],
-      ["predicate", result.predicate.text && html`<${Code} text=${result.predicate.text} /> ${result.predicate.error ? "errs" : result.predicate.matched ? "holds" : "does not hold"}`],
+      ["subject", html`<span class="code">${visible(result.subject)}</span> ${result.is_subject ? "fits" : "does not fit"} <${Code} text=${result.definition.subject_pattern} />`],
+      ["predicate", result.definition.predicate_cel && html`<${Code} text=${result.definition.predicate_cel} /> ${result.verdict.error ? "errs" : result.verdict.matched ? "holds" : "does not hold"}`],
       ["task", result.task && html`<a href=${address({ view: "tasks", name: result.task.task_id })}>${visible(result.task.task_id)}</a>`],
     ]} />
-    ${result.predicate.parts.length > 0 && html`<ul class="parts">${result.predicate.parts.map(part => html`<li><${Code} text=${part.text} />${part.error ? ": " : " is "}<span class=${part.error ? "bad" : "quiet"}>${visible(part.error ?? part.value ?? "")}</span></li>`)}</ul>`}
+    ${result.parts.length > 0 && html`<ul class="parts">${result.parts.map(part => html`<li><${Code} text=${part.text} />${part.error ? ": " : " is "}<span class=${part.error ? "bad" : "quiet"}>${visible(part.error ?? part.value ?? "")}</span></li>`)}</ul>`}
     ${result.life.length > 0 && html`<h2>History of the task</h2><${Life} life=${result.life} />`}
   </div>`
 }

@@ -24,7 +24,7 @@ export function Tasks({ place }) {
 
 function All({ place }) {
   const { status = "", reaction = "" } = place
-  const result = usePolled(`/tasks?${new URLSearchParams({ limit: MOST_SHOWN, payload: "none", ...(status && { status }), ...(reaction && { reaction_id: reaction }) })}`)
+  const result = usePolled(`/tasks?${new URLSearchParams({ limit: MOST_SHOWN, without_payloads: true, ...(status && { status }), ...(reaction && { reaction_id: reaction }) })}`)
   const [chosen, setChosen] = useState(new Set())
   const [replaying, setReplaying] = useState(null)
   const now = useNow(5000)
@@ -53,7 +53,7 @@ function All({ place }) {
 async function replay(which) {
   const seen = new Set()
   for (;;) {
-    const { replayed } = await post("/tasks/replay", { ...which, ...(which.task_ids ? {} : { limit: AT_ONCE }) })
+    const { task_ids: replayed } = await post("/tasks/replay", { ...which, ...(which.task_ids ? {} : { limit: AT_ONCE }) })
     if (which.task_ids || replayed.length < AT_ONCE || replayed.some(id => seen.has(id))) return
     for (const id of replayed) seen.add(id)
   }
@@ -82,8 +82,7 @@ function State({ task }) {
 }
 
 function Task({ id }) {
-  const path = `/tasks/${encodeURIComponent(id)}`
-  const result = usePolled(path)
+  const result = usePolled(`/tasks/${encodeURIComponent(id)}`)
   const [isReplaying, setReplaying] = useState(false)
   const task = result.value?.task
   return html`<${Sheet} title=${task?.subject ?? "Task"} about=${id} back="#/tasks" tools=${task && html`<${State} task=${task} />
@@ -95,7 +94,7 @@ function Task({ id }) {
         <h2>History</h2>${result.value.life.length ? html`<${Life} life=${result.value.life} />` : html`<p class="quiet">It has neither died nor been replayed.</p>`}</div>
       <div><h2>Payload</h2><${Json} text=${task.payload_json || "null"} /></div>
     </div>`}
-    ${isReplaying && html`<${Confirm} title="Replay this task?" label="Replay" onClose=${() => (setReplaying(false), result.again())} act=${() => post(`${path}/replay`)}>
+    ${isReplaying && html`<${Confirm} title="Replay this task?" label="Replay" onClose=${() => (setReplaying(false), result.again())} act=${() => post("/tasks/replay", { task_ids: [id] })}>
       <p class="quiet">It becomes pending, and is handled once more with the same payload.</p><//>`}
   <//>`
 }

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tape.core.claim import UNCLAIMED, Claim
-from tape.core.codec import JsonValue
 from tape.core.effect import ATTEMPTS
 from tape.core.ids import RunId
 
@@ -49,14 +48,6 @@ class Obligation:
     def compensator(self) -> str:
         """The registered name of the function that undoes it."""
         return self.compensator_ref or self.kind
-
-    @property
-    def summary(self) -> dict[str, JsonValue]:
-        """What operators need to know about an open obligation."""
-        return {
-            "number": self.number, "kind": self.kind, "app": self.app, "compensator": self.compensator,
-            "status": self.status.value, "attempts": self.attempts, "last_error": self.last_error,
-        }  # fmt: skip
 
     @property
     def due_at_ms(self) -> int:

@@ -74,6 +74,10 @@ class RunRecord:
     silent_ms: int | None = None
 
     @property
+    def n_events(self) -> int:
+        return self.head.last_seq
+
+    @property
     def status(self) -> RunActivity:
         if not self.head.is_open:
             return RunActivity.COMPLETE

@@ -64,7 +64,12 @@ def _within(rows: Iterable[T], size: Callable[[T], int]) -> Iterator[T]:
 
 
 def _entries_size(row: DiffRow) -> int:
-    return sum(answer_size(entry) for entry in row if entry is not None)
+    """At most how many bytes a row takes: a payload is a text of JSON, within which some characters take two."""
+    return sum(answer_size(entry) + _escaped(entry.payload_json or "") for entry in row if entry is not None)
+
+
+def _escaped(text: str) -> int:
+    return text.count('"') + text.count("\\")
 
 
 def _ledger_size(row: LedgerRow) -> int:

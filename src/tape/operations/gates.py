@@ -31,7 +31,7 @@ class SendSignal(OperationRequest[SignalResult]):
 
     gate: str
     run_id: str = ""
-    resolution_json: str = ""
+    resolution_json: str = "null"
     key: str | None = None
     app: str = ""
     user: str = ""

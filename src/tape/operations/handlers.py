@@ -34,6 +34,9 @@ class Handlers:
         """Runs an operation."""
         handler = self.by_request.get(type(request))
         if handler is None:
-            raise UsageError(f"this store cannot run {type(request).__name__}")
+            raise UsageError(
+                f"this store cannot run {type(request).__name__}, because it has no ledgers; "
+                "use a sqlite:///, postgresql:// or memory:// store"
+            )
         result: R = await handler(request, caller)
         return result

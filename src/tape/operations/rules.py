@@ -46,6 +46,8 @@ JsonObject = Annotated[
 ]
 EventType = Annotated[str, Meta(max_length=MAX_TEXT, description="printable text", extra_json_schema=PRINTABLE)]
 EventIds = Annotated[list[UUID], Meta(max_length=MAX_NAMED)]
+SubjectPattern = Annotated[str, Meta(max_length=1024, extra_json_schema={"format": "subject-pattern"})]
+Cel = Annotated[str, Meta(max_length=MAX_BODY, description="a CEL expression", extra_json_schema={"format": "cel"})]
 Dollars = Annotated[float, Meta(ge=0, le=(1 << 53) // 1_000_000)]
 
 
@@ -150,6 +152,8 @@ LABELS: Final = Rule(dict[RequiredName, Name], instance(Mapping).check)
 NAMES: Final = Rule(list[Name], _check_names)
 LABEL: Final = Rule(Label, _check_label)
 BODY: Final = Rule(Body, check_body)
+PATTERN: Final = Rule(SubjectPattern, check_body)
+CEL: Final = Rule(Cel, check_body)
 OBJECT: Final = Rule(JsonObject, check_body)
 ID: Final = Rule(Id, _check_id)
 RUN_ID: Final = Rule(Id, lambda what, value: check_run_id(value))

@@ -5,6 +5,7 @@ All four follow from the operation's name and fields. The tables name what diffe
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields
+from string import Formatter
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
@@ -47,6 +48,15 @@ HTTP: Final[Mapping[str, HttpRoute]] = MappingProxyType(
         "reaction.explain": HttpRoute("GET", "/reactions/{reaction_id}/explain/{global_seq}"),
     }
 )
+ALSO: Final[Mapping[str, HttpRoute]] = MappingProxyType(
+    {"reaction.register": HttpRoute("PUT", "/reactions/{reaction_id}")}
+)
+CREATED: Final[Mapping[HttpRoute, str]] = MappingProxyType(
+    {
+        HttpRoute("POST", "/runs"): "/runs/{run_id}",
+        HttpRoute("POST", "/reactions"): "/reactions/{reaction_id}",
+    }
+)  # a 201, and where the new record is
 
 GRPC: Final[Mapping[str, str]] = MappingProxyType(
     {"run.take": "ResumeRun", "run.renew": "ResumeRun", "reaction.remove": "DeregisterReaction"}
@@ -120,6 +130,15 @@ def key_fields(operation: Operation) -> tuple[str, ...]:
     return ("run_id", *found) if may_be_all_runs(operation) else found
 
 
+def path_fields(http: HttpRoute) -> tuple[str, ...]:
+    """The fields in the path of a route, in order."""
+    return tuple(name for _, name, _, _ in Formatter().parse(http.path) if name)
+
+
+def plural(noun: str) -> str:
+    return PLURALS.get(noun, f"{noun}s")
+
+
 def may_be_all_runs(operation: Operation) -> bool:
     """Whether the operation is about one run or, without one, about all."""
     return any(each.name == "run_id" and each.default is None for each in flat_fields(operation.request))
@@ -136,7 +155,7 @@ def flat_fields(kind: Any) -> tuple[Field[Any], ...]:
 def _route(operation: Operation) -> HttpRoute:
     """`/runs/{run_id}/effects/{idempotency_key}/complete`; `-` in place of a run id stands for all runs."""
     keys = key_fields(operation)
-    parts = [] if operation.noun == "run" else [PLURALS.get(operation.noun, f"{operation.noun}s")]
+    parts = [] if operation.noun == "run" else [plural(operation.noun)]
     if operation.noun in OF_RUNS:
         parts = ["runs", "{run_id}" if "run_id" in keys else ALL_RUNS, *parts]
     parts += [f"{{{name}}}" for name in keys if name != "run_id"]

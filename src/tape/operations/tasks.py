@@ -50,7 +50,7 @@ class ReplayTasks(OperationRequest[ReplayedTasks]):
         if self.task_ids and self.reaction_id:
             raise UsageError("name tasks or a reaction, not both")
         for name in self.task_ids:
-            check_name("task_id", name)
+            check_name("task_id", name, may_be_empty=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,7 +127,7 @@ def test_a_cancelled_run_has_a_last_entry_and_ends(tape: Tape) -> None:
     answer = tape("run", "cancel", "parent", "--reason", "enough")
 
     (*_, last) = tape.json("tail", "--run", "parent", "--no-follow")
-    assert answer == (0, "parent  closed at seq 3\n", "")
+    assert answer == (0, "run_id    parent\nlast_seq  3\n", "")
     assert (last["kind"], last["type"], last["payload_json"]) == ("run", "cancelled", '{"reason":"enough"}')
     assert last["subject"] == "/tape/run/cancelled/_/_/_/parent"
 

@@ -38,9 +38,10 @@ from tape.runs.timers import Timers
 from tape.runs.values import Values
 from tape.sdk.nouns.node import AsyncNode
 from tape.server.routes.table import ROUTES
-from tape.wire.operation_json import example_of, read_text, request_of, request_type, result_type
+from tape.wire.operation_json import example_of, read_text, request_of, request_type
 from tape.wire.procedure import METHODS
 from tape.wire.procedures import BY_OPERATION
+from tape.wire.result_json import result_type
 from tools.docs.reference import commands
 
 LEDGERS = (Runs, Decisions, Effects, Dispatch, Obligations, Gates, Timers, Budgets, Values, Sessions)

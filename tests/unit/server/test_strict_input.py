@@ -53,7 +53,7 @@ async def test_without_a_near_miss_the_known_parameters_are_named(http: httpx.As
     answer = await http.get("/tasks?colour=red")
 
     assert answer.json()["detail"] == (
-        "there is no parameter colour; there are cursor, limit, payload, reaction_id, status"
+        "there is no parameter colour; there are cursor, limit, reaction_id, status, without_payloads"
     )
 
 

@@ -75,7 +75,7 @@ def list_records(
     """List rows, newest first."""
     from tape.core.outbox import OutboxStatus
     from tape.operations.outbox import ListOutbox
-    from tape.wire.operation_json import plain
+    from tape.wire.result_json import plain
 
     wanted = OutboxStatus(status) if status else None
     request = ListOutbox(status=wanted, event_type=event_type, generation=generation, limit=limit, cursor=cursor)
@@ -97,7 +97,7 @@ def list_records(
 def show(choices: Choices, event_id: UUID, schema: str) -> None:
     """Show a row, its deliveries and its past failures."""
     from tape.operations.outbox import GetOutboxEvent
-    from tape.wire.operation_json import plain
+    from tape.wire.result_json import plain
 
     detail = plain(call(choices, schema, GetOutboxEvent(event_id=event_id)))
     if choices.is_json:
@@ -176,7 +176,7 @@ def hand_over(choices: Choices, retired: int, generation: int | None, schema: st
 def retention(choices: Choices, /, schema: str, **spans: timedelta) -> None:
     """Mark old rows that have ended, and delete those marked for the grace period."""
     from tape.operations.outbox import RetainOutbox
-    from tape.wire.operation_json import plain
+    from tape.wire.result_json import plain
 
     result = call(choices, schema, RetainOutbox(**spans))
     sentence = f"{result.marked:,} marked, {result.deleted:,} deleted, {result.forgotten:,} keys forgotten"
@@ -190,7 +190,7 @@ def retention(choices: Choices, /, schema: str, **spans: timedelta) -> None:
 def stats(choices: Choices, schema: str) -> None:
     """Print how many rows wait, since when, and how long deliveries take."""
     from tape.operations.outbox import GetOutboxStats
-    from tape.wire.operation_json import plain
+    from tape.wire.result_json import plain
 
     found = plain(call(choices, schema, GetOutboxStats()))
     if choices.is_json:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared, use_node
 from tape.cli.doctor.facts import write_facts
+from tape.cli.noun_group import NounGroup
 from tape.cli.reaction.backfill import backfill
 from tape.cli.reaction.dry_run import dry_run
 from tape.cli.reaction.explain import explain
@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     from tape.core.matched import ReactionRecord
     from tape.sdk.nouns.node import AsyncNode
 
-T = TypeVar("T")
-
 _KINDS = {1: "agent", 2: "task", 3: "publish"}
 
 
-@click.group(no_args_is_help=False)
+@click.group(cls=NounGroup, no_args_is_help=False)
 @shared
 def reaction() -> None:
     """Add, look at, pause, resume and remove reactions."""
@@ -72,60 +70,14 @@ def add(choices: Choices, /, **options: Any) -> None:
 @click.pass_obj
 def list_reactions(choices: Choices, subject_pattern: str) -> None:
     """List reactions, all or those of exactly PATTERN."""
-    records = finish(partial(_call, choices, lambda node: _all(node, subject_pattern)))
+    records = finish(partial(use_node, choices, lambda node: _all(node, subject_pattern), must_exist=True))
     if choices.is_json:
+        from tape.wire.result_json import plain
+
         for record in records:
-            output.write_json(_facts(record))
+            output.write_json(plain(record))
     else:
         output.listing(map(_line, records), "there is nothing to react; tape reaction add registers a reaction")
-
-
-@reaction.command()
-@click.argument("reaction_id", metavar="ID")
-@shared
-@click.pass_obj
-def show(choices: Choices, reaction_id: str) -> None:
-    """Show all that is known of ID, with the last error of its predicate."""
-    _show(choices, finish(partial(_call, choices, lambda node: _get(node, reaction_id))))
-
-
-@reaction.command()
-@click.argument("reaction_id", metavar="ID")
-@click.option("--reason", default="paused", show_default=True, help="Why; the entry says it.")
-@shared
-@click.pass_obj
-def pause(choices: Choices, reaction_id: str, reason: str) -> None:
-    """Match and claim nothing more for ID until it is resumed."""
-    _show(choices, finish(partial(_call, choices, lambda node: node.reactions.pause(reaction_id, reason))))
-
-
-@reaction.command()
-@click.argument("reaction_id", metavar="ID")
-@shared
-@click.pass_obj
-def resume(choices: Choices, reaction_id: str) -> None:
-    """Let ID read on where it was paused."""
-    _show(choices, finish(partial(_call, choices, lambda node: node.reactions.resume(reaction_id))))
-
-
-@reaction.command("rm")
-@click.argument("reaction_id", metavar="ID")
-@shared
-@click.pass_obj
-def remove(choices: Choices, reaction_id: str) -> None:
-    """Remove ID; its pending tasks end as dead, and what is claimed may still be settled."""
-    from tape.core.errors import NotFound
-
-    if not finish(partial(_call, choices, lambda node: node.reactions.remove(reaction_id))):
-        raise NotFound(f"there is no reaction {reaction_id!r}")
-    if choices.is_json:
-        output.write_json({"reaction_id": reaction_id, "deregistered": True})
-    else:
-        output.write(f"{output.escape(reaction_id)}  removed")
-
-
-async def _call(choices: Choices, ask: Callable[[AsyncNode], Awaitable[T]]) -> T:
-    return await use_node(choices, ask, must_exist=True)
 
 
 async def _all(node: AsyncNode, subject_pattern: str) -> list[ReactionRecord]:
@@ -137,34 +89,14 @@ async def _all(node: AsyncNode, subject_pattern: str) -> list[ReactionRecord]:
     return rows
 
 
-async def _get(node: AsyncNode, reaction_id: str) -> ReactionRecord:
-    from tape.core.errors import NotFound
-
-    try:
-        return await node.reactions.get(reaction_id)
-    except NotFound as error:
-        raise NotFound(f"{error}; tape reaction ls lists those there are") from None
-
-
 def _show(choices: Choices, record: ReactionRecord) -> None:
-    facts = _facts(record)
+    from tape.wire.result_json import plain
+
+    facts = plain(record)
     if choices.is_json:
         output.write_json(facts)
     else:
         write_facts({**facts, "handler_kind": record.reaction.handler_kind})
-
-
-def _facts(record: ReactionRecord) -> dict[str, object]:
-    """The columns of tape_reactions by name."""
-    own = {
-        "created_at_ms": record.created_at_ms,
-        "deleted": record.is_removed,
-        "paused": record.paused,
-        "last_global_seq": record.cursor,
-        "errors": record.errors,
-        "last_error": record.last_error,
-    }
-    return {**record.reaction.definition(), **own}
 
 
 def _line(record: ReactionRecord) -> tuple[str, ...]:

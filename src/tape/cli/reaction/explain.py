@@ -39,13 +39,13 @@ ANSWERS: Final = {
 @click.pass_obj
 def explain(choices: Choices, reaction_id: str, global_seq: int) -> None:
     """Show why the entry at GLOBAL_SEQ became a task of ID, or why not."""
-    from tape.matcher.explained import explanation_fields
+    from tape.wire.result_json import plain
 
     explanation = finish(
         partial(use_node, choices, lambda node: node.reactions.explain(reaction_id, global_seq), must_exist=True)
     )
     if choices.is_json:
-        output.write_json(explanation_fields(explanation))
+        output.write_json(plain(explanation))
     else:
         _print(explanation)
 

@@ -12,8 +12,8 @@ from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
 from tape.cli.noun_group import NounGroup
 from tape.cli.producers import load_producers
-from tape.cli.run.lifecycle import call, cancel_run, close_run, open_run, reap_run, unknown_run
-from tape.cli.run.listing import facts_of, list_runs
+from tape.cli.run.lifecycle import call, open_run, unknown_run
+from tape.cli.run.listing import list_runs
 from tape.cli.run.signal import signal
 from tape.cli.run.sweep import sweep
 
@@ -43,13 +43,14 @@ def show(choices: Choices, run_id: str) -> None:
     from tape.operations.journal_runs import ShowRun
 
     found = finish(partial(call, choices, ShowRun(run_id=run_id)))
-    record, unmet, summary = found.record, found.obligations, {} if found.ledger is None else found.ledger.summary
     if choices.is_json:
-        owed = {"obligations": [each.summary for each in unmet]}
-        output.write_json({**facts_of(record), **({"ledger": {**summary, **owed}} if summary else {})})
+        from tape.wire.result_json import plain
+
+        output.write_json(plain(found))
     else:
+        summary = {} if found.ledger is None else found.ledger.summary
         facts = ((name.replace("_", " "), str(fact)) for name, fact in summary.items() if fact)
-        lines = (*_described(record), *facts, *map(_owed, unmet))
+        lines = (*_described(found.record), *facts, *map(_owed, found.obligations))
         output.table((output.paint(name, "bold"), output.escape(text)) for name, text in lines)
 
 
@@ -218,8 +219,7 @@ def _described(record: RunRecord) -> Iterator[tuple[str, str]]:
         yield "inherits", f"{ancestor.run_id} through seq {ancestor.through_seq}"
 
 
-for command in (open_run, close_run, cancel_run, reap_run):
-    run.add_command(command)
+run.add_command(open_run)
 run.add_command(list_runs)
 run.add_command(signal)
 run.add_command(sweep)

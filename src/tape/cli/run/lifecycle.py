@@ -1,4 +1,4 @@
-"""`tape run open|close|cancel|reap`: begin and end runs."""
+"""`tape run open`: opens a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tape.cli.choices import Choices, run as finish, shared
 
 if TYPE_CHECKING:
     from tape.core.errors import NotFound
-    from tape.core.run import ClosedRun
     from tape.operations.operation import OperationRequest
 
 R = TypeVar("R")
@@ -40,40 +39,6 @@ def open_run(
         output.write(f"{output.paint(opened.run_id, 'bold')}  open")
 
 
-@click.command("close")
-@click.argument("run_id", metavar="RUN")
-@shared
-@click.pass_obj
-def close_run(choices: Choices, run_id: str) -> None:
-    """Close RUN; its streams drain and end."""
-    from tape.operations.journal_runs import CloseRun
-
-    _write(choices, finish(partial(call, choices, CloseRun(run_id=run_id))), "closed")
-
-
-@click.command("cancel")
-@click.argument("run_id", metavar="RUN")
-@click.option("--reason", default="it was asked for", show_default=True, help="Why; its last entry says it.")
-@shared
-@click.pass_obj
-def cancel_run(choices: Choices, run_id: str, reason: str) -> None:
-    """Close RUN, with an entry that says so, and thereby stop whoever goes on in it, wherever that is."""
-    from tape.operations.journal_runs import CancelRun
-
-    _write(choices, finish(partial(call, choices, CancelRun(run_id=run_id, reason=reason))), "closed")
-
-
-@click.command("reap")
-@click.argument("run_id", metavar="RUN")
-@shared
-@click.pass_obj
-def reap_run(choices: Choices, run_id: str) -> None:
-    """Let go of RUN, which is closed: memory and Redis delete its entries, databases keep them."""
-    from tape.operations.journal_runs import ReapRun
-
-    _write(choices, finish(partial(call, choices, ReapRun(run_id=run_id))), "reaped")
-
-
 async def call(choices: Choices, request: OperationRequest[R], *, must_exist: bool = True) -> R:
     """Runs an operation on runs; a run that does not exist is an error that says how to find those that do."""
     from tape.core.errors import RunNotFound
@@ -90,10 +55,3 @@ def unknown_run(run_id: str) -> NotFound:
     from tape.core.errors import NotFound
 
     return NotFound(f"there is no run {run_id!r}; tape run ls lists those there are")
-
-
-def _write(choices: Choices, run: ClosedRun, done: str) -> None:
-    if choices.is_json:
-        output.write_json({"run_id": run.run_id, "status": "complete", "last_seq": run.last_seq})
-    else:
-        output.write(f"{output.escape(run.run_id)}  {done} at seq {run.last_seq}")

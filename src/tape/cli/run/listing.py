@@ -52,8 +52,10 @@ def list_runs(choices: Choices, /, limit: int, **filters: Any) -> None:
     """List runs, open ones first unless filters or --order say otherwise."""
     records = finish(partial(_listed, choices, filters, limit))
     if choices.is_json:
+        from tape.wire.result_json import plain
+
         for record in records:
-            output.write_json(facts_of(record))
+            output.write_json(plain(record))
     else:
         rows = ((_status(record), output.paint(record.run_id, "bold"), *_numbers(record)) for record in records)
         is_filtered = any(value is not None for value in filters.values())
@@ -83,20 +85,6 @@ def _request(filters: Mapping[str, Any]) -> ListRuns:
     kinds: dict[str, Any] = {"status": StatusFilter, "order": RunOrder}
     given = {name: value for name, value in filters.items() if value is not None}
     return ListRuns(**{name: kinds[name](value) if name in kinds else value for name, value in given.items()})
-
-
-def facts_of(record: RunRecord) -> dict[str, object]:
-    """A run as a line of JSON."""
-    return {
-        "run_id": record.run_id,
-        "label": record.meta.label,
-        "started_at": record.meta.started_at,
-        "n_events": record.head.last_seq,
-        "status": record.status.value,
-        "floor": record.head.floor,
-        "is_reaped": record.is_reaped,
-        "lineage": [ancestor._asdict() for ancestor in record.head.lineage],
-    }
 
 
 def _status(record: RunRecord) -> str:

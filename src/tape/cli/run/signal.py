@@ -27,9 +27,10 @@ def signal(choices: Choices, run_id: str, gate: str, resolution: str, key: str |
     from tape.core import codec
 
     sent = finish(partial(_send, choices, run_id, gate, codec.decode(resolution), key))
-    status = None if sent.run_status is None else sent.run_status.value
     if choices.is_json:
-        output.write_json({"accepted": sent.is_accepted, "run_id": sent.run_id, "run_status": status})
+        from tape.wire.result_json import plain
+
+        output.write_json(plain(sent))
     else:
         output.write(f"{output.escape(sent.run_id)}  {_describe(sent)}")
 

@@ -7,10 +7,9 @@ from typing import Any, Final
 from tape.operations.fields import EXAMPLES
 from tape.server.http.route import Route
 from tape.server.routes.lake_schemas import LakeQuery
-from tape.server.routes.ledger_schemas import NewSignal, NewValue
-from tape.server.routes.schemas import Cancellation, NewEvents, NewFork, NewRun
+from tape.server.routes.schemas import NewEvents
 from tape.server.routes.searches import NewSearch
-from tape.server.routes.work_schemas import NewReaction, Pause, ReactionDefinition, Replay
+from tape.server.routes.values import NewValue
 
 IN_PATHS: Final[Mapping[str, Any]] = MappingProxyType(
     {
@@ -18,19 +17,10 @@ IN_PATHS: Final[Mapping[str, Any]] = MappingProxyType(
         "other": "order-2", "reaction_id": "on-order", "seq": 1, "task_id": "task-1",
     }
 )  # fmt: skip
-_REACTION: Final = {"subject_pattern": "/tape/event/message/*"}
 BODIES: Final[Mapping[Any, Any]] = MappingProxyType(
     {
-        NewRun: {"run_id": "order-1", "label": "the first order"},
         NewEvents: [{"type": "paid", "payload": {"amount": 7}}],
-        NewFork: {"parent_run_id": "order-1", "at_seq": 1},
-        Cancellation: {"reason": "its producer is gone"},
         NewValue: {"value": 1.08},
-        NewSignal: {"resolution": {"approved": True}},
-        ReactionDefinition: _REACTION,
-        NewReaction: {"reaction_id": "on-order", **_REACTION},
-        Pause: {"reason": "the handler is being repaired"},
-        Replay: {"reaction_id": "on-order"},
         NewSearch: {"after": 0},
         LakeQuery: {"sql": "VALUES (1)"},
     }

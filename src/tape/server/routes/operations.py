@@ -1,6 +1,7 @@
 """The routes of operations that have none of their own, and `/operations`, which lists all operations."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Final, Literal, get_origin
 
@@ -10,28 +11,34 @@ from msgspec import Meta, Struct
 from tape.core.caller import Caller
 from tape.core.errors import NotFound, quoted
 from tape.core.ids import ID_GRAMMAR
+from tape.core.page import ANSWER_BYTES
 from tape.operations.catalogue import OPERATIONS
 from tape.operations.fields import meaning_of
-from tape.operations.operation import Access, Operation
-from tape.operations.surfaces import ALL_RUNS, PLURALS, HttpRoute, key_fields, may_be_all_runs, row_of, surfaces_of
+from tape.operations.operation import Access, Operation, PageRequest, Repeat
+from tape.operations.rules import Id
+from tape.operations.surfaces import (
+    ALL_RUNS,
+    ALSO,
+    CREATED,
+    HttpRoute,
+    may_be_all_runs,
+    path_fields,
+    plural,
+    row_of,
+    surfaces_of,
+)
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
-from tape.server.routes.parameters import TRACEPARENT
+from tape.server.routes.bounded import fit, fit_beside
+from tape.server.routes.parameters import IDEMPOTENCY_KEY, TRACEPARENT
 from tape.server.routes.schemas import parse_body
-from tape.wire.operation_json import (
-    example_of,
-    read_text,
-    request_of,
-    request_type,
-    result_type,
-    type_given,
-    write_result,
-)
+from tape.wire.operation_json import Json, example_of, read_text, request_of, request_type, type_given
+from tape.wire.result_json import result_type, write_result
 
-READ_PROBLEMS: Final = (400, 404, 503)
-WRITE_PROBLEMS: Final = (400, 404, 409, 413, 415, 429, 503)
+READ_PROBLEMS: Final = (400, 404, 410, 503)
+WRITE_PROBLEMS: Final = (400, 404, 409, 410, 413, 415, 429, 503)
 
 
 RunOrAll = Annotated[str, Meta(pattern=f"^({ALL_RUNS}|{ID_GRAMMAR})$", description="a run, or - for all runs")]
@@ -58,77 +65,103 @@ async def list_operations(request: Request, node: Node) -> Response:
 
 
 def derived(others: Iterable[Route]) -> list[Route]:
-    """A route for each operation that the other routes do not serve."""
+    """A route for each operation that the other routes do not serve, and its other routes."""
     served = {(route.method, route.path) for route in others}
     found = ((each, surfaces_of(each).http) for each in OPERATIONS)
-    return [_route(each, http) for each, http in found if http is not None and http not in served]
+    also = ((each, ALSO.get(each.name)) for each in OPERATIONS)
+    return [_route(each, http) for each, http in (*found, *also) if http is not None and http not in served]
 
 
-async def call_operation(operation: Operation, request: Request, node: Node) -> Response:
+async def call_operation(operation: Operation, http: HttpRoute, request: Request, node: Node) -> Response:
     """Runs an operation with the fields of the path, and of the query or the body."""
     named = {name: text for name, text in request.values.items() if text != ALL_RUNS or not may_be_all_runs(operation)}
-    given = {**read_text(operation, named), **await _fields(operation, request)}
-    result = await node.operations.call(request_of(operation, given), Caller(trace=request.trace))
-    found = write_result(operation, result)
+    given = {**read_text(operation, named), **await _fields(operation, http, request)}
+    found = await _answer(operation, request_of(operation, given), Caller(trace=request.trace), node)
     if found is None:
         raise NotFound(f"there is no {operation.noun} {quoted('/'.join(request.values.values()))}")
+    if http in CREATED:
+        return Response.json(found, 201, location=CREATED[http].format(**found))
     return Response.json(found)
 
 
-async def _fields(operation: Operation, request: Request) -> dict[str, Any]:
+async def _answer(operation: Operation, asked: Any, caller: Caller, node: Node) -> Json | None:
+    """A result that one answer carries; a page is read again if it is too long, which JSON in JSON may make it."""
+    found = write_result(operation, await node.operations.call(asked, caller))
+    lists = [name for name, value in (found or {}).items() if isinstance(value, list)]
+    if found is None or not lists or len(msgspec.json.encode(found)) <= ANSWER_BYTES:
+        return found
+    rows = found.pop(lists[-1])
+    if not isinstance(asked, PageRequest):
+        return {**found, lists[-1]: fit_beside(rows, found)}
+    carried = len(fit(rows))
+    if carried == len(rows):
+        return {lists[-1]: rows, **found}
+    return await _answer(operation, replace(asked, limit=carried), caller, node)
+
+
+async def _fields(operation: Operation, http: HttpRoute, request: Request) -> dict[str, Any]:
     """The fields of the query, or of the body if the operation writes."""
     if operation.access is Access.READ:
-        return read_text(operation, dict(_texts(operation, request)))
-    kind = request_type(operation, frozenset(key_fields(operation)))
-    return msgspec.structs.asdict(parse_body(await request.json() if request.is_unread else {}, kind))
+        return read_text(operation, dict(_texts(operation, http, request)))
+    body = parse_body(await request.json() if request.is_unread else {}, _body(operation, http))
+    key = request.header("idempotency-key") if _has_key(operation) else None
+    return {**msgspec.structs.asdict(body), **({} if key is None else {"key": key})}
 
 
-def _texts(operation: Operation, request: Request) -> Iterator[tuple[str, str | list[str]]]:
-    for each in _query(operation):
+def _has_key(operation: Operation) -> bool:
+    """Whether a header may have the key of a request that is done once."""
+    return operation.repeat is Repeat.KEYED
+
+
+def _texts(operation: Operation, http: HttpRoute, request: Request) -> Iterator[tuple[str, str | list[str]]]:
+    for each in _query(operation, http):
         is_list = get_origin(each.schema) is list
         text = request.parameters(each.name) if is_list else request.parameter(each.name)
         if text or text == "":
             yield each.name, text
 
 
+def _body(operation: Operation, http: HttpRoute) -> type[Struct]:
+    """The fields that are not in the path; a second route has a body of its own."""
+    name = f"{http.method.title()}{operation.noun.title()}" if http == ALSO.get(operation.name) else ""
+    return request_type(operation, frozenset(path_fields(http)), name)
+
+
 def _route(operation: Operation, http: HttpRoute) -> Route:
-    name, is_read = operation.request.__name__, operation.access is Access.READ
-    body = request_type(operation, frozenset(key_fields(operation)))
+    is_read, body = operation.access is Access.READ, _body(operation, http)
+    name, keys = body.__name__, path_fields(http)
     return Route(
         method=http.method,
         path=http.path,
         name=f"{name[0].lower()}{name[1:]}",
         summary=operation.summary,
-        handler=respond_with(partial(call_operation, operation)),
-        parameters=(*_path(operation), *(_query(operation) if is_read else ()), TRACEPARENT),
-        body=None if is_read else body,
+        handler=respond_with(partial(call_operation, operation, http)),
+        parameters=(*_path(operation, http), *(_query(operation, http) if is_read else ()), *_headers(operation)),
+        body=None if is_read or not body.__struct_fields__ else body,
         is_body_required=any(each.required for each in msgspec.structs.fields(body)),
-        response=ResponseSpec(schema=result_type(operation)),
+        response=ResponseSpec(status=201 if http in CREATED else 200, schema=result_type(operation)),
         problems=READ_PROBLEMS if is_read else WRITE_PROBLEMS,
-        tag=PLURALS.get(operation.noun, f"{operation.noun}s"),
-        example=_example(operation),
+        tag=plural(operation.noun),
+        example={name: value for name, value in example_of(operation).items() if name not in keys},
     )
 
 
-def _example(operation: Operation) -> dict[str, Any]:
-    """An example of the body: what is required and not in the path."""
-    keys = key_fields(operation)
-    return {name: value for name, value in example_of(operation).items() if name not in keys}
+def _path(operation: Operation, http: HttpRoute) -> list[Parameter]:
+    types = {each.name: type_given(each.type) for each in msgspec.structs.fields(request_type(operation))}
+    types["run_id"] = RunOrAll if may_be_all_runs(operation) else Id
+    return [_parameter(operation, name, "path", types[name]) for name in path_fields(http)]
 
 
-def _path(operation: Operation) -> list[Parameter]:
-    types = {each.name: each.type for each in msgspec.structs.fields(request_type(operation))}
-    if may_be_all_runs(operation):
-        types["run_id"] = RunOrAll
-    return [_parameter(operation, name, "path", types[name]) for name in key_fields(operation)]
-
-
-def _query(operation: Operation) -> list[Parameter]:
+def _query(operation: Operation, http: HttpRoute) -> list[Parameter]:
     """The fields of a request that only reads, but those in the path."""
     return [
         _parameter(operation, each.name, "query", type_given(each.type), is_required=each.required)
-        for each in msgspec.structs.fields(request_type(operation, frozenset(key_fields(operation))))
+        for each in msgspec.structs.fields(_body(operation, http))
     ]
+
+
+def _headers(operation: Operation) -> tuple[Parameter, ...]:
+    return (IDEMPOTENCY_KEY, TRACEPARENT) if _has_key(operation) else (TRACEPARENT,)
 
 
 def _parameter(

@@ -6,162 +6,14 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tape.core.codec import JsonValue
 from tape.core.event import MAX_VERSION
-from tape.core.ids import ID_GRAMMAR
-from tape.core.producer import MAX_TURNS, TURNS
-from tape.core.run import MAX_LENGTH, RunActivity, RunRecord
-from tape.operations.rules import PRINTABLE
+from tape.operations.rules import Cel as Cel, Id as Id, SubjectPattern as SubjectPattern
 from tape.wire.frames import Delivered
 from tape.wire.strict_json import convert
 
-Id = Annotated[str, Meta(pattern=f"^{ID_GRAMMAR}$", description="1 to 128 of A-Z a-z 0-9 . _ -")]
-Text = Annotated[str, Meta(max_length=MAX_LENGTH, description="printable text", extra_json_schema=PRINTABLE)]
 Subject = Annotated[str, Meta(min_length=1, max_length=1024, extra_json_schema={"format": "subject"})]
-SubjectPattern = Annotated[str, Meta(max_length=1024, extra_json_schema={"format": "subject-pattern"})]
-Cel = Annotated[str, Meta(description="a CEL expression", extra_json_schema={"format": "cel"})]
 Version = Annotated[int, Meta(ge=1, le=MAX_VERSION)]
 PositiveInt = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
 Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
-Effects = Literal["replay", "stub", "live"]
-
-
-class NewRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A run to open; without an id the server makes one."""
-
-    run_id: Id | None = None
-    label: Text | None = None
-    started_at: Text | None = None
-    app: Text | None = None
-    user: Text | None = None
-    session: Text | None = None
-
-
-class OpenedRun(Struct, frozen=True, kw_only=True):
-    """A run that is open, and the epoch of its journal."""
-
-    run_id: Id
-    epoch: Count
-
-
-class Run(Struct, frozen=True, kw_only=True):
-    """A run in a list."""
-
-    run_id: Id
-    label: str | None
-    started_at: str | None
-    n_events: Count
-    status: RunActivity
-
-    @classmethod
-    def of(cls, record: RunRecord) -> "Run":
-        return cls(**_listed(record))
-
-
-class Runs(Struct, frozen=True, kw_only=True):
-    """A page of runs; with a `next_cursor` there are more."""
-
-    runs: list[Run]
-    next_cursor: str = ""
-
-
-class UnmetObligation(Struct, frozen=True, kw_only=True):
-    """An obligation that is not met; it waits for a worker of `app` that has registered the compensator."""
-
-    number: Count
-    kind: str
-    app: str
-    compensator: str
-    status: str
-    attempts: Count
-    last_error: str
-
-
-class LedgerRun(Struct, frozen=True, kw_only=True):
-    """The ledger of a run: its app, user and session, its state, its worker and its obligations."""
-
-    app: str
-    user: str
-    session: str
-    invocation: str
-    work: str
-    owner: str
-    attempt: Count
-    waiting_on_gate: str
-    detail_json: str
-    labels: dict[str, str]
-    obligations: list[UnmetObligation]
-
-
-class RunDetail(Struct, frozen=True, kw_only=True):
-    """A run in full; `floor` is its first retained seq."""
-
-    run_id: Id
-    label: str | None
-    started_at: str | None
-    n_events: Count
-    status: RunActivity
-    app: str | None
-    user: str | None
-    session: str | None
-    last_seq: Count
-    floor: PositiveInt
-    closed_seq: Count | None
-    opened_at_ms: int
-    closed_at_ms: int | None
-    is_reaped: bool
-    epoch: Count
-    ledger: LedgerRun | None
-
-    @classmethod
-    def of_record(cls, record: RunRecord, epoch: int, ledger: LedgerRun | None = None) -> "RunDetail":
-        meta, head = record.meta, record.head
-        return cls(
-            **_listed(record),
-            app=meta.app,
-            user=meta.user,
-            session=meta.session,
-            last_seq=head.last_seq,
-            floor=head.floor,
-            closed_seq=head.closed_seq,
-            opened_at_ms=record.opened_at_ms,
-            closed_at_ms=record.closed_at_ms,
-            is_reaped=record.is_reaped,
-            epoch=epoch,
-            ledger=ledger,
-        )
-
-
-class Cancellation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Why a run is cancelled; its last entry says it."""
-
-    reason: Text | None = None
-
-
-class ClosedRun(Struct, frozen=True, kw_only=True):
-    """A closed run and its last seq."""
-
-    run_id: Id
-    status: RunActivity
-    last_seq: Count
-
-
-class NewFork(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A fork: the parent's entries 1 to `at_seq`, then its own; without a producer it is not continued."""
-
-    parent_run_id: Id
-    at_seq: Count
-    mutation: Any = None
-    n_turns: Annotated[int, Meta(ge=0, le=MAX_TURNS)] = TURNS
-    producer: Id | None = None
-    effects: Annotated[Effects | None, Meta(description="how the child treats effects")] = None
-    reason: Text | None = None
-
-
-class ForkedRun(Struct, frozen=True, kw_only=True):
-    """A child run; it can be streamed at once."""
-
-    child_run_id: Id
-    parent_run_id: Id
-    at_seq: Count
 
 
 class NewEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -252,13 +104,3 @@ class ProblemDetails(Struct, frozen=True, kw_only=True):
 def parse_body(value: JsonValue, schema: Any) -> Any:
     """The body converted to its schema; a UsageError names the field that does not fit."""
     return convert(value, schema)
-
-
-def _listed(record: RunRecord) -> dict[str, Any]:
-    return {
-        "run_id": record.run_id,
-        "label": record.meta.label,
-        "started_at": record.meta.started_at,
-        "n_events": record.head.last_seq,
-        "status": record.status,
-    }

@@ -10,14 +10,10 @@ from tape.server.routes import (
     events,
     health,
     lake,
-    ledgers,
     metrics,
     operations,
-    reactions,
-    runs,
     searches,
     streams,
-    tasks,
     values,
 )
 
@@ -25,15 +21,11 @@ _OWN: Final = (
     operations.LIST,
     *health.ROUTES,
     *metrics.ROUTES,
-    *runs.ROUTES,
     *events.ROUTES,
     *event_pages.ROUTES,
     *streams.ROUTES,
-    *reactions.ROUTES,
-    *tasks.ROUTES,
     *searches.ROUTES,
     *values.ROUTES,
-    *ledgers.ROUTES,
     *lake.ROUTES,
 )
 _API: Final = (*_OWN, *operations.derived(_OWN))

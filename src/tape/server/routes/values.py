@@ -2,6 +2,8 @@
 
 from typing import Any, Final, Literal
 
+from msgspec import Struct, defstruct
+
 from tape.core import codec
 from tape.core.caller import Caller
 from tape.core.errors import Conflict, NotFound, UsageError, quoted
@@ -9,24 +11,39 @@ from tape.core.page import decode_cursor, encode_cursor
 from tape.core.value import Value
 from tape.operations.rules import Name as OptionalName, RequiredName as Name
 from tape.operations.value_history import history
-from tape.operations.values import DeleteValue, GetValue, ListValues, WriteValue
+from tape.operations.values import DeleteValue, GetValue, WriteValue
 from tape.server.http.entity_tag import ANY, VersionTag, is_known, version_of
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
 from tape.server.routes.bounded import fit
-from tape.server.routes.ledger_schemas import KnownValue, KnownValues, NewValue, ValueVersion, ValueVersions
-from tape.server.routes.ledgers import ledgers_of
-from tape.server.routes.parameters import CURSOR, IDEMPOTENCY_KEY, KNOWN_TAG, LIMIT, MAX_LIMIT, TRACEPARENT, limit_of
+from tape.server.routes.parameters import CURSOR, IDEMPOTENCY_KEY, KNOWN_TAG, LIMIT, TRACEPARENT, limit_of
 from tape.server.routes.schemas import parse_body
+from tape.wire.result_json import output_type, plain
 
 DEFAULT_LIMIT: Final = 100
+_KNOWN: Final = ResponseSpec(schema=output_type(Value))
+_Version = defstruct("ValueVersion", [("prev_version", int | None)], bases=(output_type(Value),), kw_only=True)
+
+
+class NewValue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A value to write."""
+
+    value: Any
+    writer: OptionalName = ""
+
+
+class ValueVersions(Struct, frozen=True, kw_only=True):
+    """The newest versions in ascending order; `next_cursor` leads to older ones, and is empty after the oldest."""
+
+    versions: list[_Version]  # type: ignore[valid-type]
+    next_cursor: str
 
 
 async def get_value(request: Request, node: Node) -> Response:
     """The newest version; 404 for a deleted value."""
-    found = await ledgers_of(node).call(GetValue(**_names(request)))
+    found = await node.operations.call(GetValue(**_names(request)))
     if found.deleted:
         raise _missing(found)
     tag = _tag(found)
@@ -42,7 +59,7 @@ async def put_value(request: Request, node: Node) -> Response:
         **_names(request), value_json=codec.encode(new.value), if_version=_expected_version(request), writer=writer,
         call_key=request.header("idempotency-key"),
     )  # fmt: skip
-    written = await ledgers_of(node).call(write, Caller(trace=request.trace))
+    written = await node.operations.call(write, Caller(trace=request.trace))
     return _answer(written)
 
 
@@ -52,17 +69,10 @@ async def delete_value(request: Request, node: Node) -> Response:
         **_names(request), if_version=_expected_version(request), writer=request.header("x-client-id") or "",
         call_key=request.header("idempotency-key"),
     )  # fmt: skip
-    tombstone = (await ledgers_of(node).call(delete, Caller(trace=request.trace))).value
+    tombstone = (await node.operations.call(delete, Caller(trace=request.trace))).value
     if tombstone.version == 0:
         raise _missing(tombstone)
     return _answer(tombstone)
-
-
-async def list_values(request: Request, node: Node) -> Response:
-    cursor, limit = request.parameter("cursor") or "", limit_of(request, MAX_LIMIT)
-    page = await ledgers_of(node).call(ListValues(namespace=request.values["namespace"], limit=limit, cursor=cursor))
-    values = [_known(value) for value in page.rows]
-    return Response.json(KnownValues(values=values, next_cursor=page.next_cursor))
 
 
 async def value_history(request: Request, node: Node) -> Response:
@@ -70,14 +80,15 @@ async def value_history(request: Request, node: Node) -> Response:
     names, limit = _names(request), limit_of(request, DEFAULT_LIMIT)
     question = f"history {names['namespace']}/{names['key']}"
     (before,) = decode_cursor(request.parameter("cursor") or "", int, question=question) or (None,)
-    changes = await history(ledgers_of(node), **names, limit=limit, before=None if before is None else int(before))
+    if node.ledgers is None:
+        raise UsageError("this store has no ledgers; serve a sqlite:///, postgresql:// or memory:// store")
+    changes = await history(node.ledgers, **names, limit=limit, before=None if before is None else int(before))
     if not changes and before is None:
         raise NotFound("there never was such a value")
-    found = (ValueVersion(**_fields(each.value), prev_version=each.prev_version) for each in reversed(changes))
-    versions = fit(found)[::-1]
-    oldest = versions[0].version if versions else 1
+    versions = fit({**plain(each.value), "prev_version": each.prev_version} for each in reversed(changes))[::-1]
+    oldest = versions[0]["version"] if versions else 1
     rest = encode_cursor((oldest,), question) if oldest > 1 else ""
-    return Response.json(ValueVersions(versions=versions, next_cursor=rest))
+    return Response.json({"versions": versions, "next_cursor": rest})
 
 
 def _names(request: Request) -> dict[str, str]:
@@ -105,26 +116,17 @@ async def _check_any(request: Request, node: Node) -> None:
     """`If-Match: *` writes over any version, but there must be one."""
     if (request.header("if-match") or "").strip() != ANY:
         return
-    found = await ledgers_of(node).call(GetValue(**_names(request)))
+    found = await node.operations.call(GetValue(**_names(request)))
     if found.deleted:
         raise Conflict(f"If-Match: * writes over a value, and {_missing(found)}")
 
 
 def _answer(value: Value) -> Response:
-    return Response.json(_known(value), etag=_tag(value))
+    return Response.json(plain(value), etag=_tag(value))
 
 
 def _tag(value: Value) -> str:
     return f'"{value.version}"'
-
-
-def _known(value: Value) -> KnownValue:
-    return KnownValue(**_fields(value))
-
-
-def _fields(value: Value) -> dict[str, Any]:
-    names = ("namespace", "key", "version", "value", "writer", "ts_ms", "deleted")
-    return {name: getattr(value, name) for name in names}
 
 
 def _missing(value: Value) -> NotFound:
@@ -134,9 +136,10 @@ def _missing(value: Value) -> NotFound:
     return NotFound(f"there never was a value {name}")
 
 
-_NAMESPACE: Final = Parameter(name="namespace", location="path", schema=Name, description="The value's namespace.")
-_KEY: Final = Parameter(name="key", location="path", schema=Name, description="The value's key.")
-_VALUE: Final = (_NAMESPACE, _KEY)
+_VALUE: Final = (
+    Parameter(name="namespace", location="path", schema=Name, description="The value's namespace."),
+    Parameter(name="key", location="path", schema=Name, description="The value's key."),
+)
 _WRITE: Final = (
     *_VALUE,
     Parameter(
@@ -155,23 +158,18 @@ _WRITE: Final = (
 
 ROUTES: Final = (
     Route(
-        method="GET", path="/values/{namespace}", name="listValues", summary="List the values of a namespace",
-        handler=respond_with(list_values), parameters=(_NAMESPACE, LIMIT, CURSOR),
-        response=ResponseSpec(schema=KnownValues), problems=(400, 503),
-    ),
-    Route(
         method="GET", path="/values/{namespace}/{key}", name="getValue", summary="Get a value; ETag is its version",
-        handler=respond_with(get_value), parameters=(*_VALUE, KNOWN_TAG), response=ResponseSpec(schema=KnownValue),
+        handler=respond_with(get_value), parameters=(*_VALUE, KNOWN_TAG), response=_KNOWN,
         problems=(400, 404, 503),
     ),
     Route(
         method="PUT", path="/values/{namespace}/{key}", name="putValue", summary="Write the next version",
-        handler=respond_with(put_value), parameters=_WRITE, body=NewValue, response=ResponseSpec(schema=KnownValue),
+        handler=respond_with(put_value), parameters=_WRITE, body=NewValue, response=_KNOWN,
         problems=(400, 409, 413, 415, 429, 503),
     ),
     Route(
         method="DELETE", path="/values/{namespace}/{key}", name="deleteValue", summary="Write a tombstone",
-        handler=respond_with(delete_value), parameters=_WRITE, response=ResponseSpec(schema=KnownValue),
+        handler=respond_with(delete_value), parameters=_WRITE, response=_KNOWN,
         problems=(400, 404, 409, 429, 503),
     ),
     Route(

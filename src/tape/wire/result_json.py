@@ -1,0 +1,183 @@
+"""Results of operations as JSON, as HTTP and the command line carry them.
+
+The fields of a record keep their names, but for those in `SHAPES`. A duration is a number of milliseconds, with `_ms`
+behind its name, and the fields of `of`, which identifies a record, stand beside the others.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from uuid import UUID
+
+from msgspec import Struct
+
+from tape.core import codec
+from tape.core.explanation import Explanation
+from tape.core.gate import SignalResult
+from tape.core.ledger_diff import LedgerRow
+from tape.core.matched import ReactionRecord
+from tape.core.page import Page
+from tape.core.run import RunRecord
+from tape.core.run_detail import RunDetail
+from tape.core.value import Value, ValueChange
+from tape.operations.fields import may_be_none, without_none
+from tape.operations.operation import Operation
+from tape.operations.rules import MILLISECOND
+from tape.operations.surfaces import plural
+from tape.wire.operation_json import Json, is_json, make_struct, plain_type
+
+
+class RecordShape(NamedTuple):
+    """How a record differs in JSON: fields whose own fields stand beside the others, names, and properties."""
+
+    flat: tuple[str, ...] = ("of",)
+    names: Mapping[str, str] = MappingProxyType({})
+    properties: tuple[str, ...] = ()
+
+
+ROWS: Final = {"outbox": "rows"}
+USUAL: Final = RecordShape()
+SHAPES: Final[Mapping[Any, RecordShape]] = MappingProxyType(
+    {
+        ReactionRecord: RecordShape(("reaction",), {"is_removed": "deleted", "cursor": "last_global_seq"}),
+        Explanation: RecordShape(("judgement",), {"cursor": "last_global_seq"}),
+        RunRecord: RecordShape(("meta", "head"), properties=("n_events", "status")),
+        RunDetail: RecordShape(("record",)),
+        LedgerRow: RecordShape(properties=("is_same",)),
+        SignalResult: RecordShape(names={"is_accepted": "accepted"}),
+        Value: RecordShape(names={"value_json": "value"}),
+        ValueChange: RecordShape(("value",)),
+    }
+)  # a text of JSON whose other name does not say so is the JSON value
+
+
+class RecordMember(NamedTuple):
+    """A field or property of a record: its attribute, its name in JSON, its type, and whether it is flat."""
+
+    attribute: str
+    name: str
+    kind: Any
+    is_flat: bool = False
+
+    @property
+    def is_json(self) -> bool:
+        return is_json(self.attribute, self.name)
+
+    def written(self, value: Any) -> Any:
+        if self.is_json:
+            return codec.decode(value) if value else None
+        return value // MILLISECOND if isinstance(value, timedelta) else plain(value)
+
+
+def write_result(operation: Operation, result: Any) -> Json | None:
+    """A result as a JSON object; None if what was asked for does not exist."""
+    kind = operation.result
+    if result is None or result is False:
+        return None
+    if isinstance(result, Page):
+        return {_rows(operation): [plain(each) for each in result.rows], "next_cursor": result.next_cursor}
+    if is_list(kind):
+        return {_rows(operation): [plain(each) for each in result]}
+    if kind is bool:
+        return {"found": True}
+    written = plain(result)
+    return written if isinstance(written, dict) else {"run_id": written}
+
+
+@cache
+def result_type(operation: Operation) -> type[Struct]:
+    """The shape of what `write_result` returns."""
+    kind: Any = without_none(operation.result)
+    name = f"{operation.request.__name__}Result"
+    if is_list(kind):
+        (row,) = get_args(kind)
+        cursor = [("next_cursor", str)] if get_origin(kind) is Page else []
+        members = [(_rows(operation), list[output_type(row)]), *cursor]  # type: ignore[misc]
+        return make_struct(name, operation.summary, members)
+    if kind is bool:
+        return make_struct(name, operation.summary, [("found", bool)])
+    if _is_record(kind):
+        return output_type(kind)  # type: ignore[no-any-return]
+    return make_struct(name, operation.summary, [("run_id", str)])
+
+
+def plain(value: Any) -> Any:
+    """A value of the library as JSON has it."""
+    if _is_record(type(value)):
+        return dict(_written(value))
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, UUID | datetime):
+        return str(value) if isinstance(value, UUID) else value.isoformat()
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(each) for each in value]
+    return value
+
+
+def _written(record: Any) -> Iterator[tuple[str, Any]]:
+    kind: Any = type(record)
+    for member in _members(kind):
+        value = getattr(record, member.attribute)
+        if member.is_flat:
+            yield from _written(value)
+        else:
+            yield member.name, member.written(value)
+
+
+@cache
+def _members(kind: Any) -> tuple[RecordMember, ...]:
+    shape, hints = SHAPES.get(kind, USUAL), get_type_hints(kind)
+    names = [each.name for each in fields(kind) if each.init] if is_dataclass(kind) else kind._fields
+    return (
+        *(RecordMember(name, _name(name, hints[name], shape), hints[name], name in shape.flat) for name in names),
+        *(RecordMember(name, name, get_type_hints(getattr(kind, name).fget)["return"]) for name in shape.properties),
+    )
+
+
+def _name(name: str, hint: Any, shape: RecordShape) -> str:
+    return f"{name}_ms" if hint is timedelta else shape.names.get(name, name)
+
+
+def _is_record(kind: Any) -> bool:
+    return is_dataclass(kind) or hasattr(kind, "_fields")
+
+
+def _rows(operation: Operation) -> str:
+    return ROWS.get(operation.noun) or plural(operation.noun)
+
+
+def is_list(kind: Any) -> bool:
+    """Whether a result of this type is written as rows."""
+    return get_origin(kind) in (Page, Sequence, list)
+
+
+@cache
+def output_type(kind: Any) -> Any:
+    """The type of a member of a result."""
+    if may_be_none(kind):
+        return output_type(without_none(kind)) | None
+    if _is_record(kind):
+        return make_struct(kind.__name__, kind.__doc__ or "", list(_typed(kind)))
+    if get_origin(kind) is tuple:
+        return list[output_type(get_args(kind)[0])]  # type: ignore[misc]
+    if get_origin(kind) is Literal:
+        return kind
+    if get_origin(kind) is None:
+        return plain_type(kind)
+    return dict[str, str] if get_args(kind)[1] is str else dict[str, Any]
+
+
+def _typed(kind: Any) -> Iterator[tuple[str, Any]]:
+    for member in _members(kind):
+        if member.is_flat:
+            yield from _typed(member.kind)
+        elif member.is_json:
+            yield member.name, Any
+        else:
+            yield member.name, int if member.kind is timedelta else output_type(member.kind)
