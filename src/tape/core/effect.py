@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from tape.core import codec
 from tape.core.app import check_app
 from tape.core.claim import UNCLAIMED, Claim
 from tape.core.errors import TooLarge, UsageError
@@ -137,11 +138,11 @@ class Effect:
     def check_texts(self) -> None:
         """Raises TooLarge if no answer could carry the effect."""
         undo = "" if self.compensation is None else self.compensation.payload_json
-        size = sum(len(text.encode()) for text in (self.request_json, self.response_json, self.error_json, undo))
+        size = sum(map(codec.size, (self.request_json, self.response_json, self.error_json, undo)))
         if size > MAX_TEXTS:
             raise TooLarge(
                 "request_json, response_json, error_json and the compensation's payload_json of an effect are at most "
-                f"{MAX_TEXTS:,} bytes together, not {size:,}"
+                f"{MAX_TEXTS:,} bytes together as JSON, not {size:,}"
             )
 
 

@@ -8,7 +8,6 @@ from tape.core.claim import UNCLAIMED, Claim
 from tape.core.ids import RunId
 
 GATE_TIMEOUT: Final = "gate_timeout"
-TIMER_BYTES: Final = 512  # an upper bound of the numbers of a timer and of its owner
 BUILT_IN: Final = frozenset({GATE_TIMEOUT})
 
 
@@ -35,12 +34,6 @@ class Timer:
     def served_app(self) -> str:
         """The app whose workers handle it; "" means any, because Tape itself handles built-in kinds."""
         return "" if self.kind in BUILT_IN else self.app
-
-    @property
-    def size(self) -> int:
-        """An upper bound of its encoded size in bytes, whoever holds it."""
-        texts = (self.run_id, self.timer_id, self.kind, self.payload_json, self.app)
-        return TIMER_BYTES + sum(len(text.encode()) for text in texts)
 
     @property
     def due_at_ms(self) -> int | None:

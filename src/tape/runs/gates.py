@@ -4,14 +4,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from tape.core import codec
 from tape.core.caller import Caller
 from tape.core.codec import JsonValue
-from tape.core.errors import LimitReached, UsageError
+from tape.core.errors import LimitReached, TooLarge, UsageError
 from tape.core.gate import Gate, SignalResult, WaitResult
 from tape.core.ids import RunId
-from tape.core.page import Page, encode_cursor, fit_answer
+from tape.core.page import ANSWER_BYTES, Page, encode_cursor, fit_answer
 from tape.core.ports import CellSnapshot
 from tape.core.run_state import RunStatus
+from tape.core.sequence import CellChange
 from tape.operations.gates import AwaitSignal, GetGate, ListGates, SendSignal
 from tape.runs import lifecycle
 from tape.runs.keyed_calls import KeyedCall
@@ -20,6 +22,8 @@ from tape.runs.ledger_store import LedgerStore
 from tape.runs.lifecycle import RUNS
 
 MAX_SIGNALS: Final = 1_000
+MAX_BYTES: Final = ANSWER_BYTES - codec.MAX_BYTES - (128 << 10)  # an answer to a wait has its signal a second time
+SMALL: Final = 64  # bytes of a body that a full gate still accepts, which are within 128 KiB for all signals
 MAX_GATES: Final = 100  # of all runs in one page, because each is read with its signals
 
 
@@ -47,7 +51,7 @@ def wait(
     if fence is not None:
         run.claim.check_newest(f"run {run_id!r}", fence)
     here, run = replace(here, context_json=context_json, waiting=index), lifecycle.parked(run, gate)
-    cells = GATES.change(snapshot, key_of(run_id, gate), here, WAITING), lifecycle.changed(snapshot, run)
+    cells = _changed(snapshot, here, WAITING, context_json), lifecycle.changed(snapshot, run)
     return Transition(
         result=WaitResult(gate=here),
         cells=cells,
@@ -56,7 +60,10 @@ def wait(
 
 
 def send(snapshot: CellSnapshot, run_id: RunId, gate: str, resolution_json: str) -> Transition[SignalResult]:
-    """Adds a signal to a gate; a run parked for it becomes runnable. A run that has ended accepts none."""
+    """Adds a signal to a gate; a run parked for it becomes runnable. A run that has ended accepts none.
+
+    A full gate accepts only small signals, so that a run that waits there can go on.
+    """
     run = lifecycle.find(snapshot, run_id)
     if not run.is_active:
         return Transition(result=SignalResult(is_accepted=False, run_id=run_id))
@@ -65,7 +72,7 @@ def send(snapshot: CellSnapshot, run_id: RunId, gate: str, resolution_json: str)
     if index >= MAX_SIGNALS:
         raise LimitReached(f"gate {gate!r} of run {run_id!r} has had {MAX_SIGNALS:,} signals, which is the limit")
     here = replace(before, resolutions=(*before.resolutions, resolution_json), waiting=None)
-    cells = (GATES.change(snapshot, key_of(run_id, gate), here, RELEASED),)
+    cells = (_changed(snapshot, here, RELEASED, resolution_json),)
     events = (_event(here, RELEASED, index),)
     if run.status is not RunStatus.WAITING or before.waiting != index:
         return Transition(result=SignalResult(is_accepted=True, run_id=run_id), cells=cells, events=events)
@@ -112,6 +119,17 @@ class Gates:
         gates = [GATES.state(cell) for cell in carried]
         is_cut = len(gates) < len(cells)
         return Page(gates, encode_cursor((gates[-1].run_id,), request.question) if is_cut else runs.next_cursor)
+
+
+def _changed(snapshot: CellSnapshot, gate: Gate, status: str, body: str) -> CellChange:
+    """The gate with a new body; raises TooLarge if no answer could carry the gate."""
+    change = GATES.change(snapshot, key_of(gate.run_id, gate.gate), gate, status)
+    if change.cell.size > MAX_BYTES and codec.size(body) > SMALL:
+        raise TooLarge(
+            f"gate {gate.gate!r} of run {gate.run_id!r} would hold {change.cell.size:,} bytes of signals and context, "
+            f"and the limit is {MAX_BYTES:,}; send a reference to a large body, or use another gate"
+        )
+    return change
 
 
 def _event(gate: Gate, verb: str, index: int) -> LedgerEvent:

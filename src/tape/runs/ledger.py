@@ -9,9 +9,10 @@ from tape.core import codec, subject as subjects
 from tape.core.app import ANY
 from tape.core.caller import Caller
 from tape.core.codec import JsonValue
-from tape.core.errors import Conflict, TapeError
+from tape.core.errors import Conflict, TapeError, TooLarge, quoted
 from tape.core.event import Event
 from tape.core.ids import RunId
+from tape.core.page import ANSWER_BYTES
 from tape.core.ports import CellSnapshot, WorkFilter
 from tape.core.sequence import Cell, CellChange, CellId
 
@@ -55,15 +56,24 @@ class Ledger(Generic[S]):
         due_at_ms: int | None = None,
         served_by: tuple[str, str] | None = None,
     ) -> CellChange:
-        """The cell's next state, decided on this snapshot; `served_by` is the app and kind of work."""
+        """The cell's next state, decided on this snapshot; `served_by` is the app and kind of work.
+
+        Raises TooLarge if no answer could carry it.
+        """
         cell = snapshot.cells.get(self.at(key))
         seen = 0 if cell is None else cell.version
         text = codec.encode_state(state)
         app, kind = (None, None) if served_by is None else map(part, served_by)
-        return CellChange(
+        change = CellChange(
             id=self.at(key), seen=seen, status=status, state_json=text, due_at_ms=due_at_ms, app=app, kind=kind,
             place=self._place(state),
         )  # fmt: skip
+        if len(text) > ANSWER_BYTES // 4 and change.cell.size > ANSWER_BYTES:
+            raise TooLarge(
+                f"the texts of {self.name} {quoted(key)} take {change.cell.size:,} bytes together as JSON, and an "
+                f"answer carries {ANSWER_BYTES:,}; store a large one elsewhere and refer to it"
+            )
+        return change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from tape.core.caller import PLAIN, Caller
 from tape.core.causation import current_cause
 from tape.core.errors import Conflict, NotFound, RunClosed, VersionConflict
 from tape.core.ids import RunId
-from tape.core.page import Page, decode_cursor, encode_cursor, fit_answer
+from tape.core.page import ANSWER_BYTES, Page, decode_cursor, encode_cursor, fit_answer
 from tape.core.ports import DUE_START, CellQuery, Cells, CellSnapshot, DueCursor, Store, WorkFilter
 from tape.core.run import Head
 from tape.core.sequence import AppendRequest, Cell, CellId
@@ -104,11 +104,15 @@ class LedgerStore:
         accepts: Callable[[S], bool],
         served: WorkFilter | None = None,
     ) -> list[S]:
-        """The first due states that the caller accepts, earliest first."""
+        """The first due states that the caller accepts and that one answer carries, earliest first."""
         found: list[S] = []
+        room = ANSWER_BYTES
         async with aclosing(self.due(ledger.name, status, through_ms, served, limit)) as cells:
             async for _, cell in cells:
                 if accepts(state := ledger.state(cell)):
+                    room -= cell.size
+                    if found and room < 0:
+                        break
                     found.append(state)
                 if len(found) >= limit:
                     break

@@ -11,10 +11,10 @@ from tape.core import codec
 from tape.core.app import ANY, serves
 from tape.core.caller import Caller
 from tape.core.codec import JsonValue
-from tape.core.errors import JsonLimit, NotFound, StaleClaim
+from tape.core.errors import JsonLimit, NotFound, StaleClaim, TooLarge
 from tape.core.gate import SignalResult
 from tape.core.ids import RunId
-from tape.core.page import Page, fit_answer
+from tape.core.page import Page
 from tape.core.ports import CellSnapshot
 from tape.core.sequence import CellChange, CellId
 from tape.core.text import check_name
@@ -124,7 +124,7 @@ class Timers:
         return await self._store.page(TIMERS, request, statuses, request.run_id or "", kind)
 
     async def due(self, request: ListDueTimers, caller: Caller) -> Sequence[Timer]:
-        """Those that a worker cannot serve take no place in the list."""
+        """Those that a worker cannot serve take no place in the list; what is claimed fits into the answer."""
         app, kinds = request.app, request.kinds
         now = await self._store.now_ms(request.now_ms)
         served = work_filter(app, kinds) if app and kinds is not None else None
@@ -135,8 +135,7 @@ class Timers:
         due = await self._store.due_states(TIMERS, TimerStatus.SET, now, request.limit, accepts, served)
         if not request.claim:
             return due
-        carried = fit_answer(due, lambda timer: timer.size)
-        claims = [await self._claimed(timer, request, caller) for timer in carried]
+        claims = [await self._claimed(timer, request, caller) for timer in due]
         return [timer for timer in claims if timer is not None]
 
     async def claim(self, request: ClaimTimer, caller: Caller) -> TimerClaim:
@@ -180,15 +179,18 @@ def _ids(run_id: RunId, timer_id: str) -> tuple[CellId, ...]:
 
 
 def _timeout(snapshot: CellSnapshot, timer: Timer) -> Transition[SignalResult] | None:
-    """The signal that a timer sends to its gate, unless another signal came first."""
+    """The signal that a timer sends to its gate, unless another came first; a full gate gets it without a payload."""
     if timer.kind != GATE_TIMEOUT:
         return None
     gate, index = _gate_and_index(timer)
     here = gates.GATES.find(snapshot, gates.key_of(timer.run_id, gate))
     if index < (0 if here is None else len(here.resolutions)):
         return None
-    resolution: JsonValue = {"timed_out": True, "payload": codec.decode(timer.payload_json)}
-    return gates.send(snapshot, timer.run_id, gate, codec.encode(resolution))
+    resolution: dict[str, JsonValue] = {"timed_out": True, "payload": codec.decode(timer.payload_json)}
+    try:
+        return gates.send(snapshot, timer.run_id, gate, codec.encode(resolution))
+    except TooLarge:
+        return gates.send(snapshot, timer.run_id, gate, codec.encode({**resolution, "payload": None}))
 
 
 def _gate_and_index(timer: Timer) -> tuple[str, int]:
