@@ -8,10 +8,11 @@ from functools import lru_cache
 from typing import Final, NamedTuple, NewType, TypeAlias, assert_never
 from zlib import crc32
 
+from tape.core import codec
 from tape.core.claim import WORK_LEASE, check_lease, check_owner
 from tape.core.errors import UsageError, quoted
 from tape.core.event import Entry, Event
-from tape.core.page import ANSWER_BYTES, PagePosition, encode_cursor
+from tape.core.page import ANSWER_BYTES, PagePosition
 from tape.core.reaction import Reaction, system_run
 from tape.core.retry import backoff, is_last
 from tape.core.subject import canonical
@@ -21,10 +22,10 @@ TaskId = NewType("TaskId", str)
 
 ANY_SHARD: Final = -1
 MAX_CLAIM: Final = 10_000
-TASK_BYTES: Final = 1_024  # an upper bound of the ids and numbers of a task
+TASK_BYTES: Final = 1_536  # an upper bound of the names, ids and numbers of a task in JSON
 MAX_DEPTH: Final = 16
 MAX_ERROR: Final = 4096
-LARGEST: Final = 2 << 20  # more bytes than a task can have
+LARGEST: Final = (3 << 20) + (128 << 10)  # more bytes than a task can have: its payload has its previous value, too
 DEREGISTERED: Final = "deregistered"
 DEBOUNCE_WINDOWS: Final = 10  # a stream of events delays a debounced task for at most this many windows
 TASK: Final = "task"
@@ -77,9 +78,8 @@ class Task:
 
     @property
     def size(self) -> int:
-        """An upper bound of its encoded size in bytes; stores compute the same number."""
-        texts = (self.payload_json, self.prev_value_json, self.last_error, self.subject)
-        return TASK_BYTES + sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
+        """An upper bound of its bytes in an answer in JSON, which escapes its texts; stores compute the same number."""
+        return TASK_BYTES + codec.size(self.payload_json + self.prev_value_json + self.last_error + self.subject)
 
     @property
     def place(self) -> PagePosition:
@@ -276,12 +276,6 @@ def has_settled(task: Task, claim: TaskClaim, outcome: Outcome) -> bool:
             return False
         case _:
             assert_never(outcome)
-
-
-def rest_of(tasks: Sequence[Task], limit: int, max_bytes: int, question: str) -> str:
-    """The cursor of the next page of a list of tasks; empty after the last page."""
-    is_cut = sum(task.size for task in tasks) + LARGEST > max_bytes
-    return encode_cursor(tasks[-1].place, question) if tasks and (is_cut or len(tasks) >= limit) else ""
 
 
 def shard_hash(run_id: str) -> int:

@@ -5,11 +5,11 @@ from datetime import timedelta
 
 from tape.bus.journal import Journal
 from tape.core.caller import Caller
-from tape.core.errors import NotFound, StaleClaim
+from tape.core.errors import NotFound, StaleClaim, TooLarge
 from tape.core.explanation import TaskDetail
-from tape.core.page import ANSWER_BYTES, Page, decode_cursor
+from tape.core.page import ANSWER_BYTES, Page, decode_cursor, encode_cursor, fit_answer
 from tape.core.ports import Store
-from tape.core.task import Done, Outcome, Settlement, Task, TaskClaim, TaskId, TaskStatus, has_settled, rest_of
+from tape.core.task import Done, Outcome, Settlement, Task, TaskClaim, TaskId, TaskStatus, has_settled
 from tape.matcher.explain import task_detail
 from tape.operations.tasks import (
     ClaimedTasks,
@@ -37,12 +37,13 @@ class Tasks:
         found = await self._store.tasks.listed(
             reaction_id=request.reaction_id,
             status=request.status or 0,
-            limit=request.limit,
+            limit=request.limit + 1,
             before=decode_cursor(request.cursor, int, str, question=request.question),
             max_bytes=ANSWER_BYTES,
             is_bare=request.without_payloads,
         )
-        return Page(found, rest_of(found, request.limit, ANSWER_BYTES, request.question))
+        carried = fit_answer(found[: request.limit], lambda task: task.size)
+        return Page(carried, encode_cursor(carried[-1].place, request.question) if len(carried) < len(found) else "")
 
     async def get(self, request: GetTask, caller: Caller) -> TaskDetail:
         return await task_detail(self._journal, await self._find(request.task_id))
@@ -97,13 +98,17 @@ class Tasks:
         return [await self._find(claim.task_id) for claim, stale in zip(claims, refused, strict=True) if stale is None]
 
     async def _held(self, task_ids: Iterable[str], owner: str, room: int) -> list[TaskId]:
-        """Those of the owner's claims that fit into so many bytes."""
+        """Those of the owner's claims that fit into so many bytes; like a claim, it raises TooLarge if none does."""
         held: list[TaskId] = []
+        left = room
         for task_id in dict.fromkeys(task_ids):
             task = await self._store.tasks.find(TaskId(task_id))
-            if task is not None and task.lease_owner == owner and task.status is TaskStatus.CLAIMED:
-                room -= task.size
-                if room < 0:
-                    break
-                held.append(task.task_id)
+            if task is None or task.lease_owner != owner or task.status is not TaskStatus.CLAIMED:
+                continue
+            if task.size > room and not held:
+                raise TooLarge(f"task {task_id!r} takes {task.size:,} bytes, more than max_bytes, which is {room:,}")
+            left -= task.size
+            if left < 0:
+                break
+            held.append(task.task_id)
         return held

@@ -211,7 +211,10 @@ class Tasks:
         """Raises TooLarge if no due task fits: without it the caller would never learn why it gets none."""
         named = {name: asked[name] for name in ("shard", "now_ms")}
         (((smallest,),),) = await self._connection.snapshot(
-            Query(self._sql.smallest, {**named, "reaction_ids": json.dumps(list(due))})
+            Query(
+                self._sql.smallest,
+                {**named, "max_bytes": request.max_bytes, "reaction_ids": json.dumps(list(due))},
+            )
         )
         if smallest is not None and smallest > request.max_bytes:
             raise TooLarge(

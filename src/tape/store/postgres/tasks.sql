@@ -100,20 +100,33 @@ FROM json_array_elements_text(:reaction_ids::json) AS a(reaction_id);
 -- name: claim
 -- SKIP LOCKED is the correctness; the notification only saves waiting. ARRAY runs the subquery once; otherwise Postgres
 -- might run it for every task and lock as many each time. Tasks beyond the byte limit of the answer are neither leased
--- nor counted; one that exceeds it alone is passed over.
+-- nor counted; one that exceeds it alone is passed over. Their bytes are those of JSON, which may be twice as many
+-- (sixfold in an error), and are counted only where that decides, because it reads the whole texts.
 WITH due AS MATERIALIZED (
-  SELECT t.task_id, t.next_attempt_at_ms, 1024 + octet_length(t.payload_json) + octet_length(t.subject)
-           + octet_length(t.prev_value_json) + octet_length(t.last_error) AS size
+  SELECT t.task_id, t.next_attempt_at_ms, t.payload_json, t.prev_value_json, t.last_error, t.subject
   FROM tape_tasks AS t
   WHERE t.reaction_id = :reaction_id AND t.status IN (1, 2) AND t.next_attempt_at_ms <= :now::bigint
     AND (:shard < 0 OR t.shard = :shard)
-    AND 1024 + octet_length(t.payload_json) + octet_length(t.subject) + octet_length(t.prev_value_json)
-          + octet_length(t.last_error) <= :most_bytes::bigint
+    AND 1538 + octet_length(t.payload_json) + octet_length(t.prev_value_json) + octet_length(t.last_error)
+          + octet_length(t.subject) <= :most_bytes::bigint
+    AND (
+      1538 + 2 * (octet_length(t.payload_json) + octet_length(t.prev_value_json) + octet_length(t.subject))
+        + 6 * octet_length(t.last_error) <= :most_bytes::bigint
+      OR 1536 + octet_length(to_json(t.payload_json || t.prev_value_json || t.last_error || t.subject)::text)
+        <= :most_bytes::bigint
+    )
   ORDER BY t.next_attempt_at_ms, t.task_id LIMIT :most FOR UPDATE SKIP LOCKED
-), summed AS (
-  SELECT d.task_id, sum(d.size) OVER place AS bytes
+), first AS (
+  SELECT d.*, sum(1538 + octet_length(d.payload_json) + octet_length(d.prev_value_json) + octet_length(d.last_error)
+           + octet_length(d.subject)) OVER place AS bytes
   FROM due AS d
   WINDOW place AS (ORDER BY d.next_attempt_at_ms, d.task_id)
+), summed AS (
+  SELECT f.task_id,
+         sum(1536 + octet_length(to_json(f.payload_json || f.prev_value_json || f.last_error || f.subject)::text))
+           OVER (ORDER BY f.next_attempt_at_ms, f.task_id) AS bytes
+  FROM first AS f
+  WHERE f.bytes <= :max_bytes::bigint
 )
 UPDATE tape_tasks SET
   status = 2, attempt = attempt + 1, attempts = attempts + 1, lease_owner = :owner, first_at_ms = 0,
@@ -126,8 +139,11 @@ RETURNING task_id, reaction_id, shard, source_run_id, source_seq, source_global_
           lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id;
 
 -- name: smallest
-SELECT min(1024 + octet_length(t.payload_json) + octet_length(t.subject) + octet_length(t.prev_value_json)
-             + octet_length(t.last_error))
+-- 0 if a task fits whatever JSON makes of it.
+SELECT min(CASE WHEN 1538 + 2 * (octet_length(t.payload_json) + octet_length(t.prev_value_json)
+                       + octet_length(t.subject)) + 6 * octet_length(t.last_error) <= :max_bytes::bigint THEN 0
+           ELSE 1536 + octet_length(to_json(t.payload_json || t.prev_value_json || t.last_error || t.subject)::text)
+           END)
 FROM json_array_elements_text(:reaction_ids::json) AS a(reaction_id)
 JOIN tape_tasks AS t ON t.reaction_id = a.reaction_id
 WHERE t.status IN (1, 2) AND t.next_attempt_at_ms <= tape_now_ms() AND (:shard < 0 OR t.shard = :shard);
@@ -240,8 +256,8 @@ FROM (
 GROUP BY subject;
 
 -- name: listed
--- The run of an agent is listed as a task only if it could not be started. A page ends at its byte limit and has at least
--- one task; payloads beyond it are not read, because octet_length needs none.
+-- The run of an agent is listed as a task only if it could not be started. A page ends with the
+-- task that reaches its byte limit; payloads beyond it are not read, because octet_length needs none.
 WITH page AS (
   (SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
          schema_version, ts_ms, payload_json, prev_value_json, status, attempt, attempts, next_attempt_at_ms,
@@ -261,18 +277,20 @@ WITH page AS (
     AND (source_global_seq, reaction_id) < (:before_seq::bigint, :before_id::text)
   ORDER BY source_global_seq DESC, reaction_id DESC LIMIT :limit
 ), summed AS (
-  SELECT p.*, row_number() OVER place AS number, sum(1024 + octet_length(p.subject) + octet_length(p.last_error)
+  SELECT p.*, coalesce(sum(1538 + octet_length(p.subject) + octet_length(p.last_error)
            + CASE WHEN :is_bare THEN 0 ELSE octet_length(p.payload_json) + octet_length(p.prev_value_json) END
-         ) OVER place AS bytes
+         ) OVER before, 0) AS bytes_before
   FROM page AS p
-  WINDOW place AS (ORDER BY p.source_global_seq DESC, p.reaction_id DESC)
+  WINDOW before AS (
+    ORDER BY p.source_global_seq DESC, p.reaction_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+  )
 )
 SELECT task_id, reaction_id, shard, source_run_id, source_seq, source_global_seq, kind, type, subject,
        schema_version, ts_ms, CASE WHEN :is_bare THEN '' ELSE payload_json END,
        CASE WHEN :is_bare THEN '' ELSE prev_value_json END, status, attempt, attempts, next_attempt_at_ms,
        lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id
 FROM summed
-WHERE bytes <= :max_bytes::bigint OR number = 1
+WHERE bytes_before <= :max_bytes::bigint
 ORDER BY source_global_seq DESC, reaction_id DESC LIMIT :limit;
 
 -- name: dead

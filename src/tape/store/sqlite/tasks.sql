@@ -93,21 +93,31 @@ FROM json_each(:reaction_ids) AS a;
 
 -- name: claim
 -- Tasks beyond the byte limit of the answer are neither leased nor counted; one that exceeds it alone is passed over.
+-- Their bytes are those of JSON, which may be twice as many (sixfold in an error), and are counted only where that
+-- decides, because escaping costs more than reading.
 UPDATE tape_tasks SET
   status = 2, attempt = attempt + 1, attempts = attempts + 1, lease_owner = :owner, first_at_ms = 0,
   lease_expires_at_ms = :now + :lease_ms, next_attempt_at_ms = :now + :lease_ms
 WHERE task_id IN (
   SELECT placed.task_id FROM (
-    SELECT page.task_id, sum(page.size) OVER place AS bytes
+    SELECT page.task_id, sum(1536 + length(CAST(json_quote(
+             t.payload_json || t.prev_value_json || t.last_error || t.subject) AS BLOB))) OVER place AS bytes
     FROM (
-      SELECT t.task_id, t.next_attempt_at_ms, 1024 + length(CAST(t.payload_json AS BLOB)) + length(t.subject)
-               + length(CAST(t.prev_value_json AS BLOB)) + length(CAST(t.last_error AS BLOB)) AS size
-      FROM tape_tasks AS t
-      WHERE t.reaction_id = :reaction_id AND t.status IN (1, 2) AND t.next_attempt_at_ms <= :now
-        AND (:shard < 0 OR t.shard = :shard) AND size <= :most_bytes
-      ORDER BY t.next_attempt_at_ms, t.task_id LIMIT :most
-    ) AS page
-    WINDOW place AS (ORDER BY page.next_attempt_at_ms, page.task_id)
+      SELECT due.task_id, sum(due.size) OVER (ORDER BY due.next_attempt_at_ms, due.task_id) AS bytes
+      FROM (
+        SELECT t.task_id, t.next_attempt_at_ms, 1538 + length(CAST(t.payload_json AS BLOB)) + length(t.subject)
+                 + length(CAST(t.prev_value_json AS BLOB)) + length(CAST(t.last_error AS BLOB)) AS size
+        FROM tape_tasks AS t
+        WHERE t.reaction_id = :reaction_id AND t.status IN (1, 2) AND t.next_attempt_at_ms <= :now
+          AND (:shard < 0 OR t.shard = :shard) AND size <= :most_bytes
+          AND (2 * size + 4 * length(CAST(t.last_error AS BLOB)) <= :most_bytes
+               OR 1536 + length(CAST(json_quote(
+                 t.payload_json || t.prev_value_json || t.last_error || t.subject) AS BLOB)) <= :most_bytes)
+        ORDER BY t.next_attempt_at_ms, t.task_id LIMIT :most
+      ) AS due
+    ) AS page CROSS JOIN tape_tasks AS t ON t.task_id = page.task_id
+    WHERE page.bytes <= :max_bytes
+    WINDOW place AS (ORDER BY t.next_attempt_at_ms, t.task_id)
   ) AS placed
   WHERE placed.bytes <= :max_bytes
 )
@@ -116,8 +126,11 @@ RETURNING task_id, reaction_id, shard, source_run_id, source_seq, source_global_
           lease_owner, lease_expires_at_ms, last_error, coalesced, created_at_ms, completed_at_ms, trace_id, span_id;
 
 -- name: smallest
-SELECT min(1024 + length(CAST(t.payload_json AS BLOB)) + length(t.subject)
-             + length(CAST(t.prev_value_json AS BLOB)) + length(CAST(t.last_error AS BLOB)))
+-- 0 if a task fits whatever JSON makes of it.
+SELECT min(CASE WHEN 1538 + 2 * (length(CAST(t.payload_json AS BLOB)) + length(CAST(t.prev_value_json AS BLOB))
+                       + length(t.subject)) + 6 * length(CAST(t.last_error AS BLOB)) <= :max_bytes THEN 0
+           ELSE 1536 + length(CAST(json_quote(
+                  t.payload_json || t.prev_value_json || t.last_error || t.subject) AS BLOB)) END)
 FROM tape_tasks AS t
 WHERE t.reaction_id IN (SELECT value FROM json_each(:reaction_ids)) AND t.status IN (1, 2)
   AND t.next_attempt_at_ms <= :now_ms AND (:shard < 0 OR t.shard = :shard);
@@ -203,18 +216,18 @@ WHERE reaction_id = :reaction_id AND subject IN (SELECT value FROM json_each(:su
 GROUP BY subject;
 
 -- name: listed
--- The run of an agent is listed as a task only if it could not be started. A page ends at its byte limit and has at least
--- one task.
+-- The run of an agent is listed as a task only if it could not be started. A page ends with the
+-- task that reaches its byte limit.
 SELECT t.task_id, t.reaction_id, t.shard, t.source_run_id, t.source_seq, t.source_global_seq, t.kind, t.type, t.subject,
        t.schema_version, t.ts_ms, CASE WHEN :is_bare THEN '' ELSE t.payload_json END,
        CASE WHEN :is_bare THEN '' ELSE t.prev_value_json END, t.status, t.attempt, t.attempts, t.next_attempt_at_ms,
        t.lease_owner, t.lease_expires_at_ms, t.last_error, t.coalesced, t.created_at_ms, t.completed_at_ms, t.trace_id,
        t.span_id
 FROM (
-  SELECT page.task_id, sum(page.size) OVER place AS bytes, row_number() OVER place AS number
+  SELECT page.task_id, coalesce(sum(page.size) OVER before, 0) AS bytes_before
   FROM (
     SELECT w.task_id, w.source_global_seq, w.reaction_id,
-           1024 + length(w.subject) + length(CAST(w.last_error AS BLOB)) + CASE WHEN :is_bare THEN 0
+           1538 + length(w.subject) + length(CAST(w.last_error AS BLOB)) + CASE WHEN :is_bare THEN 0
              ELSE length(CAST(w.payload_json AS BLOB)) + length(CAST(w.prev_value_json AS BLOB)) END AS size
     FROM tape_tasks AS w
     WHERE (:reaction_id = '' OR w.reaction_id = :reaction_id) AND (:status = 0 OR w.status = :status)
@@ -224,9 +237,11 @@ FROM (
         SELECT r.handler_kind FROM tape_reactions AS r WHERE r.reaction_id = w.reaction_id) IS NOT 1)
     ORDER BY w.source_global_seq DESC, w.reaction_id DESC LIMIT :limit
   ) AS page
-  WINDOW place AS (ORDER BY page.source_global_seq DESC, page.reaction_id DESC)
+  WINDOW before AS (
+    ORDER BY page.source_global_seq DESC, page.reaction_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+  )
 ) AS placed CROSS JOIN tape_tasks AS t ON t.task_id = placed.task_id
-WHERE placed.bytes <= :max_bytes OR placed.number = 1
+WHERE placed.bytes_before <= :max_bytes
 ORDER BY t.source_global_seq DESC, t.reaction_id DESC LIMIT :limit;
 
 -- name: dead
