@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import grpc
+import msgspec
 import pytest
 
 from tape.bus.journal import Journal
@@ -14,7 +15,8 @@ from tape.core.errors import InvalidCursor, TooLarge
 from tape.core.event import Event
 from tape.core.page import ANSWER_BYTES
 from tape.core.ports import Store
-from tape.core.task import ClaimRequest, Died, Settlement, TaskClaim, TaskStatus
+from tape.core.run import RunMeta
+from tape.core.task import ClaimRequest, Died, Failed, Settlement, TaskClaim, TaskStatus
 from tape.sdk.remote.channel import Channel
 from tape.sdk.remote.dispatcher import Tasks
 from tape.sdk.remote.ledgers import connect
@@ -364,3 +366,70 @@ async def test_a_thousand_tasks_with_long_errors_die_and_are_replayed_together(s
     replayed = await store.tasks.replay(await store.tasks.dead("", 1_000))
 
     assert not refused and len(replayed) == len(claimed) == 1_000
+
+
+async def test_a_gate_with_its_signals_reaches_every_client(stock: Any) -> None:
+    run_id = await begun(stock)
+    signal = pb.SendSignalRequest(run_id=run_id, gate="g", resolution_json=f'"{LARGE}"')
+    for _ in range(3):
+        await stock.SendSignal(signal)
+
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await stock.SendSignal(signal)
+    waited = await stock.AwaitSignal(pb.AwaitSignalRequest(run_id=run_id, gate="g", index=2))
+    gate = (await stock.GetGate(pb.GetGateRequest(run_id=run_id, gate="g"))).gate
+    (listed,) = (await stock.ListGates(pb.ListGatesRequest(run_id=run_id))).gates
+
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and "another gate" in caught.value.details()
+    assert waited.resolution_json == f'"{LARGE}"' and len(gate.resolutions) == len(listed.resolutions) == 3
+
+
+async def test_a_small_signal_releases_a_run_that_waits_at_a_full_gate(stock: Any) -> None:
+    run_id = await begun(stock)
+    for _ in range(3):
+        await stock.SendSignal(pb.SendSignalRequest(run_id=run_id, gate="g", resolution_json=f'"{LARGE}"'))
+    await stock.AwaitSignal(pb.AwaitSignalRequest(run_id=run_id, gate="g", index=3))
+    timeout = {"kind": "gate_timeout", "payload_json": json.dumps({"gate": "g", "index": 3, "why": LARGE})}
+
+    await stock.SetTimer(pb.SetTimerRequest(run_id=run_id, timer_id="t", fire_at_ms=1, **timeout))
+    fired = (await stock.ListDueTimers(pb.ListDueTimersRequest(claim=True))).timers
+    waited = await stock.AwaitSignal(pb.AwaitSignalRequest(run_id=run_id, gate="g", index=3))
+
+    assert [timer.timer_id for timer in fired] == ["t"]
+    assert json.loads(waited.resolution_json) == {"timed_out": True, "payload": None}
+
+
+async def test_runs_with_long_names_reach_every_client(stock: Any, journal: Journal) -> None:
+    long = "😀" * 1_024
+    for n in range(360):
+        await journal.open_run(f"r{n:03}", RunMeta(label=long, app=long, user=long, session=long))
+
+    found = await whole(stock.ListRuns, pb.ListRunsRequest(limit=1_000, order=pb.RUN_ORDER_ID), "runs")
+
+    assert [each.run_id for each in found] == [f"r{n:03}" for n in range(360)]
+
+
+async def test_renewing_a_task_that_does_not_fit_is_refused_like_claiming_it(store: Store, stock: Any) -> None:
+    await eight_large_tasks(store)
+    (task,) = (await store.tasks.claim(ClaimRequest(owner="me", limit=1, lease=LONG))).tasks
+
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await stock.ClaimTasks(pb.ClaimTasksRequest(owner="me", task_ids=[task.task_id], max_bytes=1_000))
+
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and "max_bytes" in caught.value.details()
+
+
+async def test_a_task_is_as_large_as_json_makes_it_in_every_store(store: Store) -> None:
+    odd = ("".join(map(chr, range(1, 256))) + '"\\😀' * 9) * 14
+    await store.reactions.register(reaction())
+    await append(store, Event(run_id="r1", payload=odd, subject="/a/b"))
+    await match(store)
+    (claimed,) = (await store.tasks.claim(ClaimRequest(owner="me", limit=1, lease=LONG))).tasks
+    await store.tasks.settle([Settlement(claimed.claim, Failed(odd, timedelta(0)))])
+    (task,) = await tasks(store)
+
+    with pytest.raises(TooLarge, match=f"takes {task.size:,} bytes"):
+        await store.tasks.claim(ClaimRequest(owner="me", limit=1, lease=LONG, max_bytes=task.size - 1))
+
+    (again,) = (await store.tasks.claim(ClaimRequest(owner="me", limit=1, lease=LONG, max_bytes=task.size))).tasks
+    assert len(msgspec.json.encode(again)) <= task.size and task.last_error == odd

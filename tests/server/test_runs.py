@@ -73,7 +73,7 @@ def test_runs_are_listed_page_by_page_with_filters(http: httpx.Client, run_id: s
 def test_a_page_of_runs_ends_before_it_is_too_large_to_answer(http: httpx.Client, run_id: str) -> None:
     names = [f"{run_id}.{number:03}" for number in range(520)]
     for name in names:
-        http.post("/runs", json={"run_id": name, "label": "ß" * 1024, "started_at": "ß" * 1024})
+        http.post("/runs", json={"run_id": name, "label": "😀" * 1024, "started_at": "😀" * 1024})
 
     answer = http.get("/runs", params={"prefix": f"{run_id}.", "limit": 1000})
 

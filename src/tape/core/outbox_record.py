@@ -34,7 +34,7 @@ class OutboxRecord(OutboxEvent):
         """An upper bound of its encoded size in bytes."""
         names = [self.event_type, self.source, self.target, self.idempotency_key, self.trace_context, self.order_key]
         others = codec.encode([*names, self.content_class, self.last_error, [*map(dict, self.failure_history)]])
-        return ROW_BYTES + len(self.payload_json.encode()) + len(others.encode())
+        return ROW_BYTES + codec.size(self.payload_json) + len(others.encode())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

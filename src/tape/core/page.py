@@ -38,6 +38,17 @@ def fit_answer(items: Iterable[T], size: Callable[[T], int], max_bytes: int = AN
     return taken
 
 
+def fit_beside(items: Iterable[T], size: Callable[[T], int], others: int) -> list[T]:
+    """The first items that fit into one answer beside so many bytes; it may be none."""
+    room, taken = ANSWER_BYTES - others, []
+    for item in items:
+        room -= size(item)
+        if room < 0:
+            break
+        taken.append(item)
+    return taken
+
+
 def encode_cursor(place: PagePosition, question: str = "") -> str:
     """The cursor for a position in the answer to a question, which the caller sends back unchanged."""
     text = json.dumps(place, separators=(",", ":"))

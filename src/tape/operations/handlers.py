@@ -4,8 +4,10 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeAlias, TypeVar, get_type_hints
 
+from tape.core import codec
 from tape.core.caller import PLAIN, Caller
 from tape.core.errors import UsageError
+from tape.core.page import fit_answer
 from tape.operations.operation import OperationRequest
 
 R = TypeVar("R")
@@ -31,12 +33,16 @@ class Handlers:
         self.by_request = {request: handler for owner in owners for request, handler in handlers_of(owner)}
 
     async def call(self, request: OperationRequest[R], caller: Caller = PLAIN) -> R:
-        """Runs an operation."""
+        """Runs an operation; of a list that has no pages, the result is what one answer carries."""
         handler = self.by_request.get(type(request))
         if handler is None:
             raise UsageError(
                 f"this store cannot run {type(request).__name__}, because it has no ledgers; "
                 "use a sqlite:///, postgresql:// or memory:// store"
             )
-        result: R = await handler(request, caller)
+        result: R = _bounded(await handler(request, caller))
         return result
+
+
+def _bounded(result: Any) -> Any:
+    return fit_answer(result, codec.size) if type(result) is list else result

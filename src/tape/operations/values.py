@@ -70,7 +70,10 @@ class AppendEvent(OperationRequest[Session]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetSession(OperationRequest[Session]):
-    """A session with its events: all that are kept, or the newest ones up to a limit, before an event's number."""
+    """A session with its events: all that are kept, or the newest ones up to a limit, before an event's number.
+
+    An answer carries the newest of them that fit; `before` leads to older ones.
+    """
 
     of: SessionId
     max_events: int | None = None

@@ -222,7 +222,7 @@ class Dispatch:
         """Marks as many as fit into one answer."""
         now = await self._store.now_ms(request.now_ms)
         cells = await self._store.cells.due(EFFECTS.name, IN_FLIGHT, now, request.limit)
-        carried = fit_answer(cells.items(), lambda item: len(item[1].state_json.encode()))
+        carried = fit_answer(cells.items(), lambda item: item[1].size)
         lost = list(EFFECTS.states(dict(carried)))
         return [await self._mark_in_doubt((effect.run_id, effect.idempotency_key)) for effect in lost]
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from os import urandom
 from typing import TYPE_CHECKING
 
 from tape.bus.journal import Journal
+from tape.core import codec
 from tape.core.caller import PLAIN, Caller
-from tape.core.codec import decode, encode
 from tape.core.diff import Diff
 from tape.core.errors import Conflict, NotFound, RunNotFound
 from tape.core.ids import Epoch, RunId, Seq
 from tape.core.ledger_diff import LedgerRow, compare_actions
-from tape.core.page import Page, fit_answer
+from tape.core.page import Page, fit_answer, fit_beside
 from tape.core.ports import RunDirectory
 from tape.core.run import ClosedRun, ForkedRun, OpenedRun, RunMeta, RunRecord
 from tape.core.run_detail import RunDetail
@@ -72,7 +72,7 @@ class JournalRuns:
         run_id = RunId(request.run_id)
         if self._ledgers is None or await self._state(run_id) is None:
             return ClosedRun(run_id=run_id, last_seq=await self._forks.cancel(run_id, request.reason))
-        detail = encode({"reason": request.reason})
+        detail = codec.encode({"reason": request.reason})
         with suppress(Conflict):  # a run that has ended is not changed
             await self._ledgers.call(EndRun(run_id=run_id, status=RunStatus.CANCELLED, detail_json=detail), caller)
         return ClosedRun(run_id=run_id, last_seq=await self._ledgers.last_seq(run_id))
@@ -89,7 +89,7 @@ class JournalRuns:
         found = await self._runs.listed(query, request.limit + 1, after)
         if self._cold is not None:
             found = query.in_order([*found, *await self._only_cold(self._cold, query, after)])
-        return query.page(found, len(fit_answer(found[: request.limit], _size)))
+        return query.page(found, len(fit_answer(found[: request.limit], codec.size)))
 
     async def show(self, request: ShowRun, caller: Caller) -> RunDetail:
         run_id = RunId(request.run_id)
@@ -97,13 +97,14 @@ class JournalRuns:
         ledger = await self._state(run_id)
         if ledger is None or self._ledgers is None:
             return RunDetail(record=record, epoch=epoch)
+        found = RunDetail(record=record, epoch=epoch, ledger=ledger)
         unmet = await self._ledgers.obligations.unmet(run_id)
-        return RunDetail(record=record, epoch=epoch, ledger=ledger, obligations=tuple(unmet))
+        return replace(found, obligations=tuple(fit_beside(unmet, codec.size, codec.size(found))))
 
     async def fork(self, request: ForkRun, caller: Caller) -> ForkedRun:
         spec = ForkSpec(
             at_seq=request.at_seq,
-            mutation=decode(request.mutation_json) if request.mutation_json else None,
+            mutation=codec.decode(request.mutation_json) if request.mutation_json else None,
             n_turns=request.n_turns,
             producer=request.producer,
             effects=request.effects,
@@ -152,8 +153,3 @@ class JournalRuns:
             records = [record for record in records if query.follows(query.position(record), after)]
         stored = await self._runs.heads([record.run_id for record in records]) if records else {}
         return [record for record in records if record.run_id not in stored]
-
-
-def _size(record: RunRecord) -> int:
-    """At most how many bytes a run takes in an answer."""
-    return 512 + 4 * (len(record.meta.label or "") + len(record.meta.started_at or ""))

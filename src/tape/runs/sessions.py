@@ -1,6 +1,7 @@
 """The ledger of sessions: an event and its change of state are one request."""
 
 from collections import deque
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -13,7 +14,7 @@ from tape.core.codec import JsonValue
 from tape.core.errors import NotFound, UsageError
 from tape.core.event import Entry
 from tape.core.ids import RunId
-from tape.core.page import Page
+from tape.core.page import Page, fit_beside
 from tape.core.ports import CellSnapshot
 from tape.core.sequence import CellId
 from tape.core.session import Session, SessionEvent, SessionId
@@ -118,11 +119,11 @@ class Sessions:
         session = existing(await self._store.cells.snapshot((SESSIONS.at(key_of(request.of)),)), request.of)
         most = session.event_count if request.max_events is None else min(request.max_events, session.event_count)
         if not request.before:
-            return replace(session, events=tuple(await self._events(session, most)))
+            return _with_newest(session, await self._events(session, most))
         events = await self._events(session, session.event_count)
         gone = session.event_count - len(events)  # the journal no longer has the oldest
         older = events[: max(request.before - 1 - gone, 0)]
-        return replace(session, events=tuple(older[max(len(older) - most, 0) :]))
+        return _with_newest(session, older[max(len(older) - most, 0) :])
 
     async def listed(self, request: ListSessions, caller: Caller) -> Page[Session]:
         return await self._store.page(SESSIONS, request, (LIVING,), parts(request.app, request.user))
@@ -146,6 +147,12 @@ class Sessions:
                 if entry.type == "appended":
                     kept.append(entry)
         return [_event_of(entry) for entry in kept]
+
+
+def _with_newest(session: Session, events: Sequence[SessionEvent]) -> Session:
+    """The session with the newest of these events that one answer carries."""
+    newest = fit_beside(reversed(events), codec.size, codec.size(session))
+    return replace(session, events=tuple(reversed(newest)))
 
 
 def _event_of(entry: Entry) -> SessionEvent:

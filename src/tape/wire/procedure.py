@@ -12,7 +12,6 @@ from tape.core.page import Page
 from tape.operations.operation import OperationRequest
 from tape.wire import tape_pb2 as pb
 from tape.wire.message_mapping import NO_NAMES, MessageMapping, Names, build
-from tape.wire.pages import first
 
 METHODS: Final = pb.DESCRIPTOR.services_by_name["Tape"].methods_by_name
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -114,9 +113,9 @@ def optional(field: str, mapping: MessageMapping[Any, Any]) -> ResultCodec:
 
 
 def rows(field: str, mapping: MessageMapping[Any, Any]) -> ResultCodec:
-    """As many records as fit into an answer."""
+    """The records of a list."""
     return ResultCodec(
-        lambda result, _: {field: first(map(mapping.message, result))},
+        lambda result, _: {field: map(mapping.message, result)},
         lambda message: [mapping.value(each) for each in getattr(message, field)],
     )
 

@@ -11,7 +11,7 @@ from tape.core.errors import UsageError
 from tape.core.gate import SignalResult, WaitResult
 from tape.core.ids import RunId
 from tape.core.obligation import ObligationClaim
-from tape.core.page import ANSWER_BYTES, fit_answer
+from tape.core.page import ANSWER_BYTES
 from tape.core.run_state import RunStatus
 from tape.core.timer import TimerClaim
 from tape.core.value import Deletion
@@ -39,12 +39,10 @@ from tape.wire.messages.ledgers import (
     resumed,
 )
 from tape.wire.outbox_procedures import PROCEDURES as OUTBOX
-from tape.wire.pages import size
 from tape.wire.procedure import Fields, Procedure, ResultCodec, claim, flag, optional, pages, procedure, record, rows
 from tape.wire.work_procedures import PROCEDURES as WORK
 
 TINY: Final = 1e-9  # of old clients, a smaller cap is no cap
-EMPTY: Final = 4_096  # bytes of a session without its state and its events
 
 EFFECT_RECORD: Final = record(EFFECT)
 OBLIGATION_RECORD: Final = record(OBLIGATION)
@@ -100,15 +98,6 @@ def _version(message: Any) -> Fields:
 
 def _any_version(request: values.WriteValue) -> Fields:
     return {"if_version": -1} if request.if_version is None else {}
-
-
-def _session(session: Any, _: Any) -> Fields:
-    """The session with the newest of its events that fit into an answer with it."""
-    message = SESSION.message(session)
-    room = ANSWER_BYTES - len(message.state_json.encode()) - EMPTY
-    newest = fit_answer(reversed(message.events), size, room)
-    del message.events[: len(message.events) - len(newest)]
-    return {"self": message}
 
 
 def _max_events(message: Any) -> Fields:
@@ -279,7 +268,7 @@ _VALUES: Final = (
         within={"of": OF_SESSION}, read=_session_event,
     ),
     procedure(
-        values.GetSession, ResultCodec(_session, SESSION.value), within={"of": OF_SESSION}, read=_max_events,
+        values.GetSession, record(SESSION), within={"of": OF_SESSION}, read=_max_events,
         write=lambda request: {"max_events": 0 if request.max_events is None else request.max_events or -1},
     ),
     procedure(values.ListSessions, pages("sessions", SESSION), names=OF_SESSION),

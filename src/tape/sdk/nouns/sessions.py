@@ -1,6 +1,7 @@
 """Sessions, as a program holds them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import urandom
 
 from tape.core import codec
@@ -58,9 +59,17 @@ class Sessions:
         return await self._ledgers.call(AppendEvent(of=of, event=event, state_delta_json=delta), caller)
 
     async def get(self, app: str, user: str, session: str, max_events: int | None = None) -> Session:
-        """The session with its events, or the newest so many of them."""
+        """The session with its events, or the newest so many of them; one answer carries only the newest that fit."""
         of = SessionId(app=app, user=user, session=session)
-        return await self._ledgers.call(GetSession(of=of, max_events=max_events))
+        found = await self._ledgers.call(GetSession(of=of, max_events=max_events))
+        wanted = found.event_count if max_events is None else min(max_events, found.event_count)
+        while len(found.events) < wanted:
+            left, before = wanted - len(found.events), found.event_count - len(found.events) + 1
+            older = await self._ledgers.call(GetSession(of=of, max_events=left, before=before))
+            if not older.events:
+                break
+            found = replace(found, events=(*older.events, *found.events))
+        return found
 
     async def list_all(self, app: str, user: str) -> Sequence[Session]:
         """A user's sessions without their events, the newest first."""

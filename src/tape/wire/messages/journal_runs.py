@@ -7,7 +7,6 @@ from tape.core.event import Entry
 from tape.core.event_page import EventPage
 from tape.core.fork import Ancestor
 from tape.core.ledger_diff import LedgerRow, Side
-from tape.core.page import ANSWER_BYTES, fit_answer
 from tape.core.run import ClosedRun, ForkedRun, OpenedRun, RunRecord
 from tape.core.run_detail import RunDetail
 from tape.core.run_diff import RunDiff
@@ -15,7 +14,6 @@ from tape.wire import tape_pb2 as pb
 from tape.wire.message_mapping import NO_NAMES, MessageMapping, use_codec
 from tape.wire.messages.entries import entry_message, entry_value
 from tape.wire.messages.ledgers import OBLIGATION, RUN
-from tape.wire.pages import size
 
 use_codec(Entry, entry_message, entry_value)
 OPENED: Final = MessageMapping(OpenedRun, pb.OpenedRun)
@@ -32,9 +30,6 @@ DIFF: Final = MessageMapping(RunDiff, pb.RunDiff)
 
 
 def detail(found: RunDetail, _: Any) -> dict[str, Any]:
-    """The run with as many of its obligations as one answer carries."""
     ledger = None if found.ledger is None else RUN.message(found.ledger, seq_cursor=found.record.head.last_seq + 1)
-    record = RECORD.message(found.record)
-    room = ANSWER_BYTES - record.ByteSize() - (0 if ledger is None else ledger.ByteSize())
-    obligations = fit_answer(map(OBLIGATION.message, found.obligations), size, room)
-    return {"record": record, "epoch": found.epoch, "ledger": ledger, "obligations": obligations}
+    obligations = map(OBLIGATION.message, found.obligations)
+    return {"record": RECORD.message(found.record), "epoch": found.epoch, "ledger": ledger, "obligations": obligations}
