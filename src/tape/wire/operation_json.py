@@ -77,8 +77,17 @@ def _read(name: str, text: Any, kind: Any) -> Any:
         given = whole[1] if whole and isinstance(inspect.type_info(bare), inspect.IntType) else text
         found = msgspec.convert(given, type_given(kind) if is_text else bare, strict=False)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{name}: {quoted(str(error))[1:-1]}") from None
+        choices = _choices(type_given(kind))
+        why = f" is {', '.join(choices)}, not {quoted(text)}" if choices else f": {quoted(str(error))[1:-1]}"
+        raise UsageError(f"{name}{why}") from None
     return bare[found.upper()] if is_text and _is_named_number(bare) else found
+
+
+def _choices(kind: Any) -> list[str]:
+    """The values of a field that has only a few."""
+    if get_origin(kind) is Literal:
+        return [str(each) for each in get_args(kind)]
+    return [str(each.value) for each in kind] if isinstance(kind, type) and issubclass(kind, Enum) else []
 
 
 def example_of(operation: Operation) -> Json:

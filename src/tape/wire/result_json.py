@@ -32,11 +32,15 @@ from tape.wire.operation_json import Json, is_json, make_struct, plain_type
 
 
 class RecordShape(NamedTuple):
-    """How a record differs in JSON: fields whose own fields stand beside the others, names, and properties."""
+    """How a record differs in JSON: fields whose own fields stand beside the others, names, and properties.
+
+    In a list it has only the members `listed`, if there are any.
+    """
 
     flat: tuple[str, ...] = ("of",)
     names: Mapping[str, str] = MappingProxyType({})
     properties: tuple[str, ...] = ()
+    listed: tuple[str, ...] = ()
 
 
 ROWS: Final = {"outbox": "rows"}
@@ -45,7 +49,11 @@ SHAPES: Final[Mapping[Any, RecordShape]] = MappingProxyType(
     {
         ReactionRecord: RecordShape(("reaction",), {"is_removed": "deleted", "cursor": "last_global_seq"}),
         Explanation: RecordShape(("judgement",), {"cursor": "last_global_seq"}),
-        RunRecord: RecordShape(("meta", "head"), properties=("n_events", "status")),
+        RunRecord: RecordShape(
+            ("meta", "head"),
+            properties=("n_events", "status"),
+            listed=("run_id", "label", "started_at", "n_events", "status"),
+        ),
         RunDetail: RecordShape(("record",)),
         LedgerRow: RecordShape(properties=("is_same",)),
         SignalResult: RecordShape(names={"is_accepted": "accepted"}),
@@ -79,9 +87,9 @@ def write_result(operation: Operation, result: Any) -> Json | None:
     if result is None or result is False:
         return None
     if isinstance(result, Page):
-        return {_rows(operation): [plain(each) for each in result.rows], "next_cursor": result.next_cursor}
+        return {_rows(operation): [_row(each) for each in result.rows], "next_cursor": result.next_cursor}
     if is_list(kind):
-        return {_rows(operation): [plain(each) for each in result]}
+        return {_rows(operation): [_row(each) for each in result]}
     if kind is bool:
         return {"found": True}
     written = plain(result)
@@ -96,7 +104,7 @@ def result_type(operation: Operation) -> type[Struct]:
     if is_list(kind):
         (row,) = get_args(kind)
         cursor = [("next_cursor", str)] if get_origin(kind) is Page else []
-        members = [(_rows(operation), list[output_type(row)]), *cursor]  # type: ignore[misc]
+        members = [(_rows(operation), list[_row_type(row)]), *cursor]  # type: ignore[misc]
         return make_struct(name, operation.summary, members)
     if kind is bool:
         return make_struct(name, operation.summary, [("found", bool)])
@@ -120,19 +128,29 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _written(record: Any) -> Iterator[tuple[str, Any]]:
+def _row(record: Any) -> Any:
+    """A record as a list has it."""
+    listed = _shape(type(record)).listed
+    return dict(_written(record, listed)) if listed else plain(record)
+
+
+def _written(record: Any, listed: Sequence[str] = ()) -> Iterator[tuple[str, Any]]:
     kind: Any = type(record)
     for member in _members(kind):
         value = getattr(record, member.attribute)
         if member.is_flat:
-            yield from _written(value)
-        else:
+            yield from _written(value, listed)
+        elif not listed or member.name in listed:
             yield member.name, member.written(value)
+
+
+def _shape(kind: Any) -> RecordShape:
+    return SHAPES.get(kind, USUAL)
 
 
 @cache
 def _members(kind: Any) -> tuple[RecordMember, ...]:
-    shape, hints = SHAPES.get(kind, USUAL), get_type_hints(kind)
+    shape, hints = _shape(kind), get_type_hints(kind)
     names = [each.name for each in fields(kind) if each.init] if is_dataclass(kind) else kind._fields
     return (
         *(RecordMember(name, _name(name, hints[name], shape), hints[name], name in shape.flat) for name in names),
@@ -171,6 +189,13 @@ def output_type(kind: Any) -> Any:
     if get_origin(kind) is None:
         return plain_type(kind)
     return dict[str, str] if get_args(kind)[1] is str else dict[str, Any]
+
+
+def _row_type(kind: Any) -> Any:
+    """The type of a record as a list has it."""
+    listed = _shape(kind).listed
+    members = [each for each in _typed(kind) if each[0] in listed] if listed else []
+    return make_struct(f"Listed{kind.__name__}", kind.__doc__ or "", members) if listed else output_type(kind)
 
 
 def _typed(kind: Any) -> Iterator[tuple[str, Any]]:

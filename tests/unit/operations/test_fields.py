@@ -14,7 +14,7 @@ from tape.operations.catalogue import OPERATIONS
 from tape.operations.effects import ListEffects
 from tape.operations.fields import MEANINGS, RULES
 from tape.operations.operation import Operation, OperationRequest
-from tape.operations.tasks import NackTask
+from tape.operations.tasks import ListTasks, NackTask
 from tape.wire.operation_json import example_of, given_name, is_json, read_text, request_of, request_type, type_given
 
 by_name = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)
@@ -93,3 +93,10 @@ def test_a_table_that_names_a_class_names_one_with_this_field(table: Mapping[str
 
 def _parts(request: Any) -> list[Any]:
     return [each.type for each in fields(request) if each.name == "of"]
+
+
+def test_a_text_that_is_none_of_a_few_values_is_refused_with_these() -> None:
+    tasks = next(each for each in OPERATIONS if each.request is ListTasks)
+
+    with pytest.raises(UsageError, match="status is pending, claimed, done, failed, dlq, not 'nonsense'"):
+        read_text(tasks, {"status": "nonsense"})
