@@ -16,9 +16,12 @@ from tape import telemetry
 from tape.core.caller import PLAIN, Caller
 from tape.core.causation import current_cause
 from tape.core.errors import Unavailable, Unsupported, UsageError, quoted
+from tape.operations.catalogue import OPERATIONS
+from tape.operations.operation import Access
 from tape.sdk.remote.errors import error_of
 from tape.sdk.remote.server_knowledge import ServerKnowledge
 from tape.wire import fork_guard, tape_pb2 as pb, traceparent
+from tape.wire.procedures import BY_OPERATION
 
 SCHEME: Final = "tape"
 PORT: Final = 7878
@@ -33,9 +36,9 @@ _RETRIES: Final = {
     "methodConfig": [
         {
             "name": [
-                {"service": SERVICE.full_name, "method": method.name}
-                for method in SERVICE.methods
-                if method.name.startswith(("Diff", "Find", "Get", "List", "Show")) and method.name != "ListDueTimers"
+                {"service": SERVICE.full_name, "method": BY_OPERATION[each.request].name}
+                for each in OPERATIONS
+                if each.access is Access.READ and each.request in BY_OPERATION
             ],
             "retryPolicy": {
                 "maxAttempts": 5,
