@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from tape.operations.catalogue import OPERATIONS
-from tape.operations.surfaces import EXCEPTIONS
+from tape.operations.exceptions import EXCEPTIONS
 from tests.server.conftest import Start
 from tests.server.parity import CALLS, COMMANDS, HTTP, Answer, by_commands, by_http, by_library, differing, fill_outbox
 from tests.servers.databases import Databases

@@ -14,7 +14,7 @@ from tape.cli.choices import Choices
 from tape.cli.main import tape
 from tape.core import errors
 from tape.core.errors import TapeError
-from tape.operations.catalogue import OPERATIONS
+from tape.operations.catalogue import ALL, OPERATIONS
 from tape.operations.fields import meaning_of
 from tape.operations.surfaces import row_of
 from tape.server.http.route import Route
@@ -74,7 +74,7 @@ def operations() -> Iterator[str]:
     yield from ("# Operations", "", "Every operation is defined once. `GET /operations` and `tape operations --json`")
     yield from ("return this table. SDK methods are those of `tape.connect(…)`.", "")
     yield from ("| operation | does | access to | repeated | HTTP | gRPC | command | SDK |", "|---" * 8 + "|")
-    for each in OPERATIONS:
+    for each in ALL:
         row = row_of(each)
         http = f"{row['http']['method']} {row['http']['path']}" if row["http"] else None
         places = (_place(row, "http", http), *(_place(row, name, row[name]) for name in ("grpc", "cli", "sdk")))

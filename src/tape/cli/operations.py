@@ -13,10 +13,10 @@ from tape.cli.choices import Choices, shared
 @click.pass_obj
 def operations(choices: Choices) -> None:
     """List all operations, and where each can be called."""
-    from tape.operations.catalogue import OPERATIONS
+    from tape.operations.catalogue import ALL
     from tape.operations.surfaces import row_of
 
-    rows = [row_of(each) for each in OPERATIONS]
+    rows = [row_of(each) for each in ALL]
     if choices.is_json:
         output.write_json(rows)
     else:

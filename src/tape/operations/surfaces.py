@@ -9,6 +9,7 @@ from string import Formatter
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
+from tape.operations.exceptions import EXCEPTIONS
 from tape.operations.fields import is_required
 from tape.operations.operation import Access, Operation
 
@@ -46,6 +47,16 @@ HTTP: Final[Mapping[str, HttpRoute]] = MappingProxyType(
         "reaction.register": HttpRoute("POST", "/reactions"),
         "reaction.remove": HttpRoute("DELETE", "/reactions/{reaction_id}"),
         "reaction.explain": HttpRoute("GET", "/reactions/{reaction_id}/explain/{global_seq}"),
+        "event.append": HttpRoute("POST", "/runs/{run_id}/events"),
+        "event.stream": HttpRoute("GET", "/events"),
+        "lake.status": HttpRoute("GET", "/lake"),
+        "lake.tables": HttpRoute("GET", "/lake/tables"),
+        "lake.table": HttpRoute("GET", "/lake/tables/{name}"),
+        "lake.query": HttpRoute("POST", "/lake/query"),
+        "reaction.dry-run": HttpRoute("POST", "/reactions/{reaction_id}/dry-run"),
+        "reaction.cancel-search": HttpRoute("DELETE", "/reactions/{reaction_id}/searches"),
+        "node.capabilities": HttpRoute("GET", "/capabilities"),
+        "node.metrics": HttpRoute("GET", "/metrics"),
     }
 )
 ALSO: Final[Mapping[str, HttpRoute]] = MappingProxyType(
@@ -59,7 +70,13 @@ CREATED: Final[Mapping[HttpRoute, str]] = MappingProxyType(
 )  # a 201, and where the new record is
 
 GRPC: Final[Mapping[str, str]] = MappingProxyType(
-    {"run.take": "ResumeRun", "run.renew": "ResumeRun", "reaction.remove": "DeregisterReaction"}
+    {
+        "run.take": "ResumeRun",
+        "run.renew": "ResumeRun",
+        "reaction.remove": "DeregisterReaction",
+        "event.append": "Append",
+        "event.stream": "TailBatches",
+    }
 )
 
 CLI: Final[Mapping[str, str]] = MappingProxyType(
@@ -68,6 +85,7 @@ CLI: Final[Mapping[str, str]] = MappingProxyType(
         "gate.send": "tape run signal", "value.write": "tape value set", "value.get": "tape value get",
         "value.delete": "tape value delete", "reaction.register": "tape reaction add",
         "reaction.remove": "tape reaction rm", "outbox.retain": "tape outbox retention",
+        "event.append": "tape publish", "event.stream": "tape tail",
     }
 )  # fmt: skip
 
@@ -80,12 +98,6 @@ SDK: Final[Mapping[str, str]] = MappingProxyType(
         "outbox.hand-over": "outbox.hand_over",
     }
 )  # fmt: skip
-
-_AT_THE_DATABASE: Final = "It locks the table and needs its owner's rights, so an operator runs it at the database."
-
-EXCEPTIONS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
-    {("outbox.partition", surface): _AT_THE_DATABASE for surface in ("http", "grpc", "sdk")}
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

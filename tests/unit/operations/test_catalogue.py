@@ -6,6 +6,7 @@ from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, get_origin
 
+import click
 import msgspec
 import pytest
 
@@ -13,8 +14,9 @@ from tape.core.errors import UsageError
 from tape.core.page import Page
 from tape.matcher.reactions import Reactions
 from tape.matcher.tasks import Tasks
-from tape.operations.catalogue import OPERATIONS
+from tape.operations.catalogue import ALL, OPERATIONS
 from tape.operations.effects import ListEffectsToDispatch
+from tape.operations.exceptions import ALSO, NO_OPERATIONS
 from tape.operations.fields import MEANINGS
 from tape.operations.gates import ListDueTimers, SendSignal
 from tape.operations.handlers import handlers_of
@@ -49,10 +51,11 @@ NO_LEDGERS: Any = SimpleNamespace(events=None, call=None)
 NODE = AsyncNode(NO_LEDGERS)
 COMMANDS = {path for path, _, _ in commands()}
 by_name = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)
+all_by_name = pytest.mark.parametrize("operation", ALL, ids=lambda each: each.name)
 
 
 def test_an_operation_has_one_name_and_one_request_type() -> None:
-    assert len({each.name for each in OPERATIONS}) == len({each.request for each in OPERATIONS}) == len(OPERATIONS)
+    assert len({each.name for each in ALL}) == len({each.request for each in ALL}) == len(ALL)
 
 
 def test_every_operation_has_one_handler() -> None:
@@ -69,7 +72,7 @@ def test_every_operation_is_carried_by_a_procedure() -> None:
     assert set(BY_OPERATION) == {each.request for each in OPERATIONS if surfaces_of(each).grpc is not None}
 
 
-@by_name
+@all_by_name
 def test_an_operation_says_what_it_does_and_what_it_returns(operation: Operation) -> None:
     assert operation.summary.endswith((".", ";")) and operation.result is not None
     kind: Any = operation.request
@@ -86,7 +89,7 @@ def test_a_list_in_pages_takes_a_cursor_and_returns_the_next(operation: Operatio
     assert is_page == ("next_cursor" in result_type(operation).__struct_fields__)  # work that is due has no next page
 
 
-@by_name
+@all_by_name
 def test_what_only_reads_may_be_repeated(operation: Operation) -> None:
     assert (operation.access is Access.READ) == (operation.repeat is Repeat.SAFE)
 
@@ -130,13 +133,29 @@ def test_every_meaning_is_of_a_field() -> None:
     assert {name.rpartition(".")[2] for name in MEANINGS} == known
 
 
-@by_name
+@all_by_name
 def test_an_operation_is_on_every_surface_or_there_is_a_reason(operation: Operation) -> None:
     found = surfaces_of(operation)
     routes = {(route.method, route.path) for route in ROUTES}
 
     assert found.http is None or tuple(found.http) in routes
     assert found.grpc is None or found.grpc in METHODS
-    assert found.grpc is None or found.grpc == BY_OPERATION[operation.request].name
+    assert found.grpc is None or found.grpc in METHODS
+    assert operation.request not in BY_OPERATION or found.grpc == BY_OPERATION[operation.request].name
     assert found.sdk is None or callable(attrgetter(found.sdk)(NODE))
     assert found.cli is None or tuple(found.cli.split()) in COMMANDS
+
+
+def test_what_can_be_called_is_an_operation_or_there_is_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    found = [surfaces_of(each) for each in ALL]
+    operations = {f"{each.http.method} {each.http.path}" for each in found if each.http}
+    operations |= {name for each in found for name in (each.grpc, each.cli) if name}
+    leaves = {" ".join(path) for path, command, _ in commands() if not isinstance(command, click.Group)}
+    callable_names = {f"{route.method} {route.path}" for route in ROUTES} | {*METHODS} | leaves
+
+    for name, reason in sorted(NO_OPERATIONS.items()):
+        print(f"{name} is no operation: {reason}")
+
+    assert callable_names - operations == {*ALSO, *NO_OPERATIONS}
+    assert {*ALSO.values()} <= {each.name for each in ALL}
+    assert all(reason.endswith(".") for reason in NO_OPERATIONS.values())

@@ -12,7 +12,7 @@ from tape.core.caller import Caller
 from tape.core.errors import NotFound, quoted
 from tape.core.ids import ID_GRAMMAR
 from tape.core.page import ANSWER_BYTES
-from tape.operations.catalogue import OPERATIONS
+from tape.operations.catalogue import ALL, OPERATIONS
 from tape.operations.fields import meaning_of
 from tape.operations.operation import Access, Operation, PageRequest, Repeat
 from tape.operations.rules import Id
@@ -61,7 +61,7 @@ class OperationRow(Struct, frozen=True, kw_only=True):
 
 
 async def list_operations(request: Request, node: Node) -> Response:
-    return Response.json([row_of(each) for each in OPERATIONS])
+    return Response.json([row_of(each) for each in ALL])
 
 
 def derived(others: Iterable[Route]) -> list[Route]:
