@@ -45,7 +45,7 @@ STATEMENTS: list[tuple[str, str, dict[str, object]]] = [
     ("tasks.sql", "lock_limits", RULES),
     ("tasks.sql", "leases", RULES),
     ("tasks.sql", "claim", {**RULE, "owner": "me", "now": 9, "lease_ms": 9, "shard": -1, "most": 16, **BYTES}),
-    ("tasks.sql", "smallest", {**RULES, "shard": -1}),
+    ("tasks.sql", "smallest", {**RULES, "shard": -1, "max_bytes": 9}),
     ("tasks.sql", "extend", {"claims": CLAIMS, "lease_ms": 9, "now_ms": 1}),
     ("tasks.sql", "finish", {"claims": CLAIMS, "now_ms": 1}),
     ("tasks.sql", "lock_claims", {"claims": CLAIMS, "now_ms": 1}),

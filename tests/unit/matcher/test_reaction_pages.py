@@ -28,8 +28,12 @@ def record(name: str) -> ReactionRecord:
     )
 
 
+async def head() -> GlobalSeq:
+    return GlobalSeq(1)
+
+
 async def test_an_answer_carries_as_many_reactions_as_fit() -> None:
-    store: Any = SimpleNamespace(reactions=ManyReactions())
+    store: Any = SimpleNamespace(reactions=ManyReactions(), head=head)
     handlers = Reactions(store, store)
 
     first = await handlers.listed(ListReactions(), PLAIN)

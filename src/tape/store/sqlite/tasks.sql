@@ -103,7 +103,7 @@ WHERE task_id IN (
     SELECT page.task_id, sum(1536 + length(CAST(json_quote(
              t.payload_json || t.prev_value_json || t.last_error || t.subject) AS BLOB))) OVER place AS bytes
     FROM (
-      SELECT due.task_id, sum(due.size) OVER (ORDER BY due.next_attempt_at_ms, due.task_id) AS bytes
+      SELECT p.task_id, sum(p.size) OVER (ORDER BY p.next_attempt_at_ms, p.task_id) AS bytes
       FROM (
         SELECT t.task_id, t.next_attempt_at_ms, 1538 + length(CAST(t.payload_json AS BLOB)) + length(t.subject)
                  + length(CAST(t.prev_value_json AS BLOB)) + length(CAST(t.last_error AS BLOB)) AS size
@@ -114,7 +114,7 @@ WHERE task_id IN (
                OR 1536 + length(CAST(json_quote(
                  t.payload_json || t.prev_value_json || t.last_error || t.subject) AS BLOB)) <= :most_bytes)
         ORDER BY t.next_attempt_at_ms, t.task_id LIMIT :most
-      ) AS due
+      ) AS p
     ) AS page CROSS JOIN tape_tasks AS t ON t.task_id = page.task_id
     WHERE page.bytes <= :max_bytes
     WINDOW place AS (ORDER BY t.next_attempt_at_ms, t.task_id)
