@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
@@ -16,6 +16,7 @@ from tape.core import errors
 from tape.core.errors import TapeError
 from tape.operations.catalogue import ALL, OPERATIONS
 from tape.operations.fields import meaning_of
+from tape.operations.operation import Operation
 from tape.operations.surfaces import row_of
 from tape.server.http.route import Route
 from tape.server.routes import asyncapi, openapi
@@ -23,6 +24,7 @@ from tape.server.routes.table import ROUTES
 from tape.telemetry import Counter, Meters
 from tape.wire.operation_json import request_type
 
+SURFACES: Final = {"http": "HTTP", "grpc": "gRPC", "cli": "command", "sdk": "SDK"}
 PACKAGE = Path(import_module("tape").__file__ or "").parent
 WIDTH = 80  # the narrowest terminal that help is written for
 STATUSES = ("http_status", "grpc_status", "exit_code")
@@ -70,25 +72,34 @@ def _below(
 
 
 def operations() -> Iterator[str]:
-    """Where each operation can be called, and what its fields mean."""
+    """On which surfaces each operation can be called, how, and what its fields mean."""
     yield from ("# Operations", "", "Every operation is defined once. `GET /operations` and `tape operations --json`")
-    yield from ("return this table. SDK methods are those of `tape.connect(…)`.", "")
-    yield from ("| operation | does | access to | repeated | HTTP | gRPC | command | SDK |", "|---" * 8 + "|")
+    yield from ("return what is on this page. SDK methods are those of `tape.connect(…)`.", "")
+    yield from (f"| operation | access to | repeated | {' | '.join(SURFACES.values())} |", "|---" * 7 + "|")
     for each in ALL:
         row = row_of(each)
-        http = f"{row['http']['method']} {row['http']['path']}" if row["http"] else None
-        places = (_place(row, "http", http), *(_place(row, name, row[name]) for name in ("grpc", "cli", "sdk")))
-        facts = f"`{each.name}` | {cell(each.summary)} | {row['verb']} {row['scope']} | {row['repeat']}"
-        yield f"| {facts} | {' | '.join(places)} |"
-    for each in OPERATIONS:
-        yield from ("", f"## {each.name}", "", each.summary, "", "| field | meaning |", "|---|---|")
-        for field in msgspec.structs.fields(request_type(each)):
-            needed = ", required" if field.required else ""
-            yield f"| `{field.name}`{needed} | {cell(meaning_of(each.request, field.name))} |"
+        places = ("–" if row[surface] is None else "✓" for surface in SURFACES)
+        yield f"| `{each.name}` | {row['verb']} {row['scope']} | {row['repeat']} | {' | '.join(places)} |"
+    for each in ALL:
+        yield from ("", f"## {each.name}", "", each.summary, "")
+        yield from _surfaces(row_of(each))
+        if each in OPERATIONS:
+            yield from _fields(each)
 
 
-def _place(row: dict[str, Any], surface: str, name: str | None) -> str:
-    return cell(row["except"][surface]) if name is None else f"`{name}`"
+def _surfaces(row: dict[str, Any]) -> Iterator[str]:
+    """How an operation is called on each surface, and why it is not on the others."""
+    names = {**row, "http": f"{row['http']['method']} {row['http']['path']}" if row["http"] else None}
+    yield " · ".join(f"{title} `{names[each]}`" for each, title in SURFACES.items() if names[each])
+    for each, why in row["except"].items():
+        yield from ("", f"Not on {SURFACES[each]}: {why}")
+
+
+def _fields(operation: Operation) -> Iterator[str]:
+    yield from ("", "| field | meaning |", "|---|---|")
+    for field in msgspec.structs.fields(request_type(operation)):
+        needed = ", required" if field.required else ""
+        yield f"| `{field.name}`{needed} | {cell(meaning_of(operation.request, field.name))} |"
 
 
 def http(routes: tuple[Route, ...]) -> Iterator[str]:
