@@ -25,7 +25,6 @@ OPTIONS: Final = (
     ("grpc.max_metadata_size", MAX_METADATA),
     ("grpc.absolute_max_metadata_size", MAX_METADATA),
     ("grpc.max_concurrent_streams", MOST_STREAMS),
-    ("grpc.tcp_receive_buffer_size", 256 << 10),  # headers have no flow control: gRPC reads all that the kernel holds
     ("grpc.http2.min_ping_interval_without_data_ms", 30_000),
     ("grpc.http2.max_ping_strikes", 2),
     ("grpc.keepalive_time_ms", 15_000),
