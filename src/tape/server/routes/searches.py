@@ -6,13 +6,13 @@ import msgspec
 from msgspec import Struct
 
 from tape.core.errors import NotFound
+from tape.core.reaction import check_reaction_id
 from tape.core.search import DayFound, EntryFound, ErrorFound, Search, Searches, SearchKind
 from tape.operations.reactions import GetReaction
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
-from tape.server.routes.reactions import reaction_id_of
 from tape.server.routes.schemas import Count, Id, parse_body
 
 
@@ -89,7 +89,7 @@ async def _begin(request: Request, node: Node, kind: SearchKind) -> Response:
 
 
 async def _reaction(request: Request, node: Node) -> tuple[str, Searches]:
-    reaction_id = reaction_id_of(request)
+    reaction_id = check_reaction_id(request.values["reaction_id"])
     await node.operations.call(GetReaction(reaction_id=reaction_id))
     if node.searches is None:
         raise NotFound("this server's store keeps no history to search; one in a file or in Postgres does")
