@@ -390,22 +390,6 @@ async def test_a_failure_is_the_same_failure_when_the_function_is_run_again(node
     assert results == ['effect \'post\' failed: {"type":"OSError","message":"full"}'] * 2
 
 
-async def test_a_function_that_asks_for_something_else_the_second_time_is_refused(node: AsyncNode, bank: Bank) -> None:
-    amounts = iter([1, 2])
-
-    async def sweep(run: RunState) -> None:
-        await wire(next(amounts))
-        if len(bank.calls) == 1:
-            raise Crash if not (await node.obligations.list_all(run.run_id))[1:] else AssertionError
-
-    run_id = await begin(node)
-    await crash(node, sweep, run_id)
-    ended = await live(node, sweep, run_id)
-
-    assert ended.status is RunStatus.FAILED and "asks for another 'wire'" in ended.detail_json
-    assert len(bank.calls) == 1
-
-
 async def test_a_worker_whose_run_was_cancelled_is_stopped(node: AsyncNode) -> None:
     has_begun, was_stopped = anyio.Event(), anyio.Event()
 

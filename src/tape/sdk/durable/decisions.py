@@ -38,5 +38,5 @@ async def decided(
             if known is None:
                 raise
     if known.request_json not in ("", encode_optional(request)):
-        raise Conflict(f"run {context.run_id!r} asks for another decision {index} than the first time")
+        raise context.refuse_other(f"decision {index}")
     return codec.decode(known.response_json or "null")

@@ -127,16 +127,14 @@ def effect(
 
 async def perform_effect(context: RunContext, call: EffectCall) -> JsonValue:
     """The effect's result: the recorded one, or that of calling it now."""
-    index = context.decision_index
-    place = context.occurrence(f"effect {index} {call.tool.name}")
+    place = context.occurrence(f"effect {context.decision_index} {call.tool.name}")
     if context.policy.suppresses_effects:
-        return await _suppressed(context, call, index, place)
-    begun = await context.node.effects.begin(
-        context.run_id, call.tool.name, call.request, decision_index=index, call_index=place,
-        semantics=call.tool.semantics, dispatch_mode=call.tool.dispatch, business_key=call.business_key,
-        connector=call.tool.connector, scope=call.tool.scope, compensation=call.compensation, fence=context.fence,
+        return await _suppressed(context, call, place)
+    begun = await context.begin_effect(
+        call.tool.name, call.request, call_index=place, semantics=call.tool.semantics, dispatch_mode=call.tool.dispatch,
+        business_key=call.business_key, connector=call.tool.connector, scope=call.tool.scope,
+        compensation=call.compensation,
     )  # fmt: skip
-    context.check_same(begun, encode_optional(call.request))
     return result_of(await _settled(context, call, begun))
 
 
@@ -146,14 +144,13 @@ def result_of(effect: Effect) -> JsonValue:
     return codec.decode(effect.response_json or "null")
 
 
-async def _suppressed(context: RunContext, call: EffectCall, index: int, place: int) -> JsonValue:
+async def _suppressed(context: RunContext, call: EffectCall, place: int) -> JsonValue:
     """The same in a fork that suppresses effects."""
-    begun = await context.node.effects.begin(
-        context.run_id, call.tool.name, call.request, decision_index=index, call_index=place,
-        semantics=Semantics.OBSERVE_ONLY, scope=call.tool.scope, fence=context.fence,
-    )  # fmt: skip
-    if context.policy is EffectPolicy.REPLAY:
-        context.check_same(begun, encode_optional(call.request))
+    begun = await context.begin_effect(
+        call.tool.name, call.request, call_index=place, semantics=Semantics.OBSERVE_ONLY, scope=call.tool.scope
+    )
+    if context.policy is EffectPolicy.REPLAY and begun.request_json not in ("", encode_optional(call.request)):
+        raise context.refuse_other(call.tool.name)
     if begun.status is EffectStatus.PENDING:
         stub = None if call.tool.stub is None else call.of(call.tool.stub)
         begun = await complete_without_effect(context, begun, stub)

@@ -37,14 +37,9 @@ class EffectUnknown(TapeError):
 
 
 class StepRefused(UsageError):
-    """A step was taken where a durable function cannot take one. The run stays as it is, for a corrected program."""
+    """A step that a durable function cannot take here, or that differs from the one in the history of its run.
 
-
-class ConcurrentSteps(StepRefused):
-    """A step began while another step of the same run was in progress in another task.
-
-    Steps are numbered in the order in which they begin. Another execution may begin concurrent steps in another order,
-    and would get each other's recorded results.
+    The run stays as it is, for a corrected program.
     """
 
 

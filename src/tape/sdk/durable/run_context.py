@@ -11,14 +11,15 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 from anyio import NoEventLoopError, from_thread
 
+from tape.core.codec import JsonValue
 from tape.core.decision import Decision
-from tape.core.effect import Effect
-from tape.core.errors import Conflict
+from tape.core.effect import Effect, EffectSpec
+from tape.core.errors import Conflict, StaleClaim
 from tape.core.fork_policy import EffectPolicy, policy_of
 from tape.core.run_state import RunState
 from tape.sdk.durable.errors import CANNOT_CONTINUE, Interrupted, StepRefused
 from tape.sdk.durable.outbox_waits import OutboxWaits
-from tape.sdk.durable.steps import Steps, enclose, enclosing
+from tape.sdk.durable.steps import ONE_BY_ONE, Steps, enclose, enclosing
 from tape.sdk.nouns.node import AsyncNode
 
 P = ParamSpec("P")
@@ -72,13 +73,38 @@ class RunContext:
         self.counts[kind] += 1
         return self.counts[kind] - 1
 
-    def check_same(self, effect: Effect, request_json: str) -> None:
-        """Refuses a function whose request differs from the recorded one."""
-        if effect.run_id == self.run_id and effect.request_json not in ("", request_json):
-            raise Conflict(
-                f"run {self.run_id!r} asks for another {effect.tool!r} than the first time: a durable function may "
-                "depend only on what it is given, decides, samples and receives"
+    async def begin_effect(self, tool: str, request: JsonValue = None, **how: Any) -> Effect:
+        """Records the intent; refuses the step if the run's own history contradicts it, and not another run's."""
+        try:
+            return await self.node.effects.begin(
+                self.run_id, tool, request, decision_index=self.decision_index, fence=self.fence, **how
             )
+        except StaleClaim:
+            raise
+        except Conflict as error:
+            if await self._has_begun(tool, **how):
+                raise self.refuse_other(tool) from error
+            raise
+
+    def refuse_other(self, what: str) -> StepRefused:
+        """Refuses a step that asks for something else than the recorded one; returns the error to raise."""
+        return self.steps.refuse(
+            f"{what!r} is another one than the first time: a durable function may depend only on what it is given, "
+            "decides, samples and receives"
+        )
+
+    async def _has_begun(
+        self, tool: str, call_index: int = 0, key: str = "", connector: str = "", business_key: str = "", **how: Any
+    ) -> bool:
+        """Whether the run has an effect with this key or business key."""
+        spec = EffectSpec(
+            run_id=self.run.run_id, tool=tool, decision_index=self.decision_index, call_index=call_index, custom_key=key
+        )
+        return any(
+            each.idempotency_key == spec.idempotency_key
+            or (business_key and (each.connector, each.business_key) == (connector, business_key))
+            for each in await self.node.effects.list_all(self.run_id)
+        )
 
 
 def current_run() -> RunContext:
@@ -120,7 +146,8 @@ def call_from_thread(context: RunContext, name: str, call: Callable[[], Coroutin
     try:
         return from_thread.run(call)
     except NoEventLoopError as error:
-        raise context.steps.refuse(f"{name!r} is called in a thread of the function's own") from error
+        why = f"{name!r} is called in a thread of the function's own; {ONE_BY_ONE}"
+        raise context.steps.refuse(why) from error
 
 
 def step(function: Callable[P, Coroutine[Any, Any, Any]]) -> Callable[P, Any]:

@@ -21,10 +21,7 @@ async def record_sample(context: RunContext, name: str, look: Callable[[], Any] 
     A replaying fork gets its parent's value.
     """
     key = f"{context.run_id}/sample-{name}-{context.occurrence(f'sample {name}')}"
-    begun = await context.node.effects.begin(
-        context.run_id, f"sample-{name}", decision_index=context.decision_index, key=key,
-        semantics=Semantics.OBSERVE_ONLY, fence=context.fence,
-    )  # fmt: skip
+    begun = await context.begin_effect(f"sample-{name}", key=key, semantics=Semantics.OBSERVE_ONLY)
     if begun.status is not EffectStatus.PENDING:
         return result_of(begun)
     past = await recorded(context, key) if context.policy is EffectPolicy.REPLAY else None

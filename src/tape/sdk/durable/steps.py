@@ -9,7 +9,12 @@ from typing import Final
 
 import anyio
 
-from tape.sdk.durable.errors import CANNOT_CONTINUE, ConcurrentSteps, Interrupted, StepRefused
+from tape.sdk.durable.errors import CANNOT_CONTINUE, Interrupted, StepRefused
+
+ONE_BY_ONE: Final = (
+    "the steps of a durable function follow one another, so await each before the next, or do the concurrent work "
+    "inside one effect"
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -64,10 +69,7 @@ class Steps:
 
     def refuse(self, why: str) -> StepRefused:
         """Refuses this step and all later ones; returns the error to raise."""
-        self.refusal = ConcurrentSteps(
-            f"run {self._run_id!r}: {why}; the steps of a durable function follow one another, so await each before "
-            "the next, or do the concurrent work inside one effect"
-        )
+        self.refusal = StepRefused(f"run {self._run_id!r}: {why}")
         return self.refusal
 
     def begin(self, name: str, *, is_block: bool = False) -> Step:
@@ -76,7 +78,8 @@ class Steps:
         if self._is_closed and _acting(enclosing()) is None:
             raise Interrupted(f"run {self._run_id!r}: the function has ended before step {name!r} was begun")
         if self._newest is not None and enclosing() is not self._newest:
-            raise self.refuse(f"step {name!r} begins while step {self._newest.name!r} is under way in another task")
+            other = self._newest.name
+            raise self.refuse(f"step {name!r} begins while step {other!r} is under way in another task; {ONE_BY_ONE}")
         if _acting(self._newest) is None and not is_block:
             self._is_idle = anyio.Event()
         self._newest = Step(name, self._newest, is_block)
@@ -118,11 +121,10 @@ class Steps:
 
     def _check_loop(self, name: str) -> None:
         if asyncio.get_running_loop() is not self._loop:
-            self.refusal = StepRefused(
-                f"run {self._run_id!r}: step {name!r} is taken in another event loop than the run's; make the durable "
-                "function async and await the step there, or call it outside asyncio.run"
+            raise self.refuse(
+                f"step {name!r} is taken in another event loop than the run's; make the durable function async and "
+                "await the step there, or call it outside asyncio.run"
             )
-            raise self.refusal
 
 
 def _under_way(step: Step | None) -> Step | None:
