@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from datetime import timedelta
+from uuid import uuid4
 
 import anyio
 import pytest
@@ -128,7 +129,7 @@ async def test_what_a_handler_wrote_before_its_deadline_is_undone(business: Busi
 async def test_a_handler_that_never_ends_is_logged_once(
     business: BusinessDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
-    claim = TaskClaim(TaskId("test.mine:0190"), "me", 1)
+    claim = TaskClaim(TaskId(f"test.mine:{uuid4()}"), "me", 1)
 
     async with open_outbox(business.url) as database:
         paced = PolledQueue(Deliveries(database, [MINE], {}), is_ordered=False, slow_s=0)
