@@ -1,17 +1,25 @@
 """The console under errors: hostile texts, many tabs, a slow page, a full or missing server."""
 
 from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import anyio
 import httpx
 import pytest
+from anyio import to_thread
 from playwright.async_api import Page, Request, expect
 
+from tape.core.errors import NotFound, Unavailable
+from tape.lake.cold.runs import cold_path
+from tape.store.duckdb.connection import open_to_read
+from tape.store.duckdb.events import Events
 from tests.browser.arena_events import open_run, publish
 from tests.browser.hostile import INVISIBLE, PROTOTYPES, TEXTS
 from tests.browser.screen import Screen, serve
 from tests.deadlines import DEADLINE_S
+from tests.process.processes import until
 from tests.server.reading import open_stream
 from tests.server.server import TapeServer
 
@@ -227,6 +235,7 @@ async def test_a_run_that_is_opened_again_in_another_journal_is_followed(page: P
         await screen.open("#/runs/again")
         await expect(screen.rows).to_have_count(5)
         await screen.status("live")
+        await to_thread.run_sync(until, partial(is_kept, tmp_path, "again", 5), "the run is in its file")
 
     options = ("--http", f"127.0.0.1:{server.port}")
     with serve(tmp_path, *options, store="memory://") as again, again.client() as http:
@@ -239,6 +248,15 @@ async def test_a_run_that_is_opened_again_in_another_journal_is_followed(page: P
         await expect(screen.rows).to_have_count(1)
         await expect(screen.row(1)).to_contain_text("new")
         await screen.status("live")
+
+
+def is_kept(folder: Path, run_id: str, last_seq: int) -> bool:
+    """Whether a run's file has it up to a seq; the server closes the file when nothing comes."""
+    try:
+        with closing(open_to_read(cold_path(folder, run_id))) as connection:
+            return any(run.last_seq == last_seq for run in Events(connection).runs())
+    except (NotFound, Unavailable):
+        return False
 
 
 async def test_a_page_over_the_subscriber_limit_retries(page: Page, tmp_path: Path) -> None:

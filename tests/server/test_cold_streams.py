@@ -3,10 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import httpx
 
 from tape.lake.cold.runs import cold_path
 from tape.lake.file_lock import exclusive_lock
+from tape.store.duckdb.connection import open_to_write
+from tape.store.duckdb.events import Events
 from tape.wire.frames import Checkpoint, Delivered, Frame, StateResyncRequired
 from tests.process.processes import until
 from tests.server.conftest import Start
@@ -143,5 +146,28 @@ async def test_a_file_that_is_being_written_is_503_and_not_opened(start: Start, 
     async with exclusive_lock(cold_path(tmp_path, run_id)):
         with start("memory://").client() as http:
             answers = [http.get(path) for path in paths]
+
+    assert [(refused.status_code, refused.headers["retry-after"]) for refused in answers] == [(503, "1")] * 3
+
+
+def test_a_file_without_its_run_is_404_until_the_run_is_there(start: Start, tmp_path: Path, run_id: str) -> None:
+    """What a kill leaves between a file's tables and its first row."""
+    open_to_write(cold_path(tmp_path, run_id), lambda connection: Events(connection).create()).close()
+    paths = [f"/events?run_id={run_id}", f"/session/{run_id}/events", f"/runs/{run_id}", f"/runs/{run_id}/events"]
+    with start("memory://", "--reap-after", "1s").client() as http:
+        answers = [http.get(path) for path in paths]
+        publish(http, run_id, 1, 2)
+        close_and_reap(http, run_id)
+        frames = read_to_end(http, run_id)
+
+    assert [missing.status_code for missing in answers] == [404] * 4
+    assert payloads(frames) == [1, 2]
+
+
+def test_a_file_that_is_open_elsewhere_is_503(start: Start, tmp_path: Path, run_id: str) -> None:
+    leave_in_a_file(start, run_id, 1)
+    paths = [f"/events?run_id={run_id}", f"/runs/{run_id}", f"/runs/{run_id}/events"]
+    with duckdb.connect(cold_path(tmp_path, run_id)), start("memory://").client() as http:
+        answers = [http.get(path) for path in paths]
 
     assert [(refused.status_code, refused.headers["retry-after"]) for refused in answers] == [(503, "1")] * 3

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 from tape.bus.selection import EntryFilter, RunSelection
 from tape.bus.stream import StreamReader
 from tape.bus.tail import Tail
+from tape.core.errors import Unavailable
 from tape.core.event import Entry
 from tape.core.fork import Segment
 from tape.core.ids import Epoch, GlobalSeq, RunId, Seq
@@ -32,7 +33,7 @@ class ColdFiles(Protocol):
     """Files with the runs of a bounded store: the same entries, numbers and bytes.
 
     `keep` copies a run into its file and returns when the run has ended and the file is complete. Nobody reads a file
-    while `is_being_written`.
+    while `is_being_written`, and `find` raises Unavailable then.
     """
 
     def has(self, run_id: RunId) -> bool: ...
@@ -76,8 +77,7 @@ class ColdRuns:
     async def find(self, run_id: RunId) -> EndedRun | None:
         """The record of a run in its file, which must not be opened while it is being written."""
         self._check_written(run_id)
-        file = await self._files.find(run_id)
-        return None if file is None else EndedRun(_record(file), file.epoch)
+        return await self._find(run_id)
 
     async def find_ended(self, run_id: RunId, stored: RunRecord | None) -> EndedRun | None:
         """The record of a run that is to be read from its file; None if the store has it, or nobody.
@@ -86,12 +86,15 @@ class ColdRuns:
         """
         if stored is not None and stored.head.is_open:
             return None
-        if not self._is_complete(run_id, stored):
-            return None
-        file = await self._files.find(run_id)
-        if file is None:
-            raise _being_written(run_id)
-        return EndedRun(_record(file), file.epoch)
+        return await self._find(run_id) if self._is_complete(run_id, stored) else None
+
+    async def _find(self, run_id: RunId) -> EndedRun | None:
+        """The run in its file; None if the process that began the file was killed before it wrote the run."""
+        try:
+            file = await self._files.find(run_id)
+        except Unavailable as error:
+            raise _being_written(run_id) from error
+        return None if file is None else EndedRun(_record(file), file.epoch)
 
     async def listed(self) -> list[RunRecord]:
         return [_record(file) for file in await self._files.listed()]

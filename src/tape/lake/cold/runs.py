@@ -9,7 +9,7 @@ from typing import Final
 
 from anyio import move_on_after, sleep, to_thread
 
-from tape.core.errors import Conflict, Unavailable
+from tape.core.errors import Conflict, NotFound, Unavailable
 from tape.core.event import Entry
 from tape.core.ids import RunId, Seq
 from tape.core.run import RunMeta
@@ -66,7 +66,7 @@ class ColdRuns:
         return await read()
 
     async def find(self, run_id: RunId) -> ColdRun | None:
-        """The run, or None if it does not exist or is being written."""
+        """The run, or None if it does not exist; raises Unavailable if it is being written."""
         found = await to_thread.run_sync(self._runs, cold_path(self._data, run_id))
         return next((run for run in found if run.run_id == run_id), None)
 
@@ -75,14 +75,18 @@ class ColdRuns:
         return await to_thread.run_sync(self._list)
 
     def _list(self) -> list[ColdRun]:
-        return [run for path in sorted((self._data / "runs").glob("*.duckdb")) for run in self._runs(path)]
+        found: list[ColdRun] = []
+        for path in sorted((self._data / "runs").glob("*.duckdb")):
+            with suppress(Unavailable):
+                found += self._runs(path)
+        return found
 
     def _runs(self, path: Path) -> list[ColdRun]:
         try:
             changed = path.stat().st_mtime_ns
             if self._known.get(path, (0, []))[0] != changed:
                 self._known[path] = changed, read_runs(path)
-        except (Unavailable, FileNotFoundError):
+        except (NotFound, FileNotFoundError):
             return []
         return self._known[path][1]
 
