@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,6 +13,8 @@ from typing import IO
 
 from tests.servers.errors import ServerMissing
 
+IN_MEMORY = "/dev/shm"  # where a sync costs nothing: these servers are killed, but no power is cut
+ENOUGH = 2 << 30
 LONGEST_FOLDER = 60  # a unix socket's path may have 103 bytes on some systems, and the socket needs its share
 NO_ACCOUNT = (
     "PostgreSQL refuses to run as root, and root may not become 'nobody' here; "
@@ -65,7 +68,7 @@ class Account:
 
     def make_folder(self, prefix: str) -> Path:
         """A private folder with a short path, at a place that the account can reach."""
-        for place in (tempfile.gettempdir(), "/tmp", "/var/tmp"):
+        for place in (*places_in_memory(), tempfile.gettempdir(), "/tmp", "/var/tmp"):
             folder = Path(tempfile.mkdtemp(prefix=prefix, dir=place)).resolve()
             self.give(folder)
             if len(str(folder)) <= LONGEST_FOLDER and self.can("ls", folder):
@@ -84,6 +87,13 @@ class Account:
         if self.user is None:
             return [*command]
         return [sys.executable, "-I", "-S", "-c", BECOME, str(self.user), str(self.group), *command]
+
+
+def places_in_memory() -> list[str]:
+    """Where the system keeps files in memory, if there is room and programs may be run."""
+    if not os.access(IN_MEMORY, os.W_OK) or os.statvfs(IN_MEMORY).f_flag & os.ST_NOEXEC:
+        return []
+    return [IN_MEMORY] if shutil.disk_usage(IN_MEMORY).free > ENOUGH else []
 
 
 def environment() -> dict[str, str]:
