@@ -30,6 +30,7 @@ async def _end_streams_at(between: Gateway, is_so: Callable[[], bool]) -> None:
     between.end_streams()
 
 
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)  # the client decides it; it knows no store
 async def test_a_response_that_a_gateway_ends_cleanly_is_not_the_end_of_a_run(
     server: TapeServer, http: httpx.Client, run_id: str
 ) -> None:

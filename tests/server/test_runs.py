@@ -69,6 +69,7 @@ def test_runs_are_listed_page_by_page_with_filters(http: httpx.Client, run_id: s
     assert pages(http, prefix=f"{run_id}.", opened_before=1) == pages(http, parent=one) == [[]]
 
 
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)  # the room is measured where the answer is written
 def test_a_page_of_runs_ends_before_it_is_too_large_to_answer(http: httpx.Client, run_id: str) -> None:
     names = [f"{run_id}.{number:03}" for number in range(520)]
     for name in names:
@@ -90,6 +91,7 @@ def test_a_page_of_runs_ends_before_it_is_too_large_to_answer(http: httpx.Client
         {"status": "open", "closed_after": "1"}, {"cursor": "x"}, {"cursor": "[0,1,\"a\"]"},
     ],
 )  # fmt: skip
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)  # no store is asked
 def test_a_list_of_runs_that_cannot_be_is_refused(http: httpx.Client, query: dict[str, str]) -> None:
     assert http.get("/runs", params=query).status_code == 400
 

@@ -129,6 +129,7 @@ def test_an_epoch_without_a_cursor_means_nothing(
 
 
 @pytest.mark.parametrize("cursor", ["", "abc", "-1", "1.5", "1e3", "9007199254740992", "١", "1x", "9" * 10_000])
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)  # no store is asked
 def test_a_malformed_cursor_is_refused_before_the_handshake(http: httpx.Client, run_id: str, cursor: str) -> None:
     publish(http, run_id, 1)
 
@@ -138,6 +139,7 @@ def test_a_malformed_cursor_is_refused_before_the_handshake(http: httpx.Client, 
 
 
 @pytest.mark.parametrize("epoch", ["x" * 65, "a b", "-1"])
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)  # no store is asked
 def test_a_malformed_epoch_is_refused(http: httpx.Client, run_id: str, epoch: str) -> None:
     publish(http, run_id, 1)
 
@@ -147,6 +149,7 @@ def test_a_malformed_epoch_is_refused(http: httpx.Client, run_id: str, epoch: st
 
 
 @pytest.mark.parametrize("max_queued", ["", "x", "15", "2049", "1e2"])
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)  # no store is asked
 def test_a_cap_out_of_bounds_is_refused_before_the_handshake(http: httpx.Client, run_id: str, max_queued: str) -> None:
     publish(http, run_id, 1)
 
