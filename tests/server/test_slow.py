@@ -11,25 +11,24 @@ from tests.server.server import TapeServer
 HEAD = b"POST /runs HTTP/1.1\r\nhost: localhost\r\n"
 
 
-def test_500_slow_requests_are_aborted_and_delay_no_other(lasting_server: TapeServer, lasting: httpx.Client) -> None:
+def test_slow_requests_on_500_new_connections_and_a_reused_one_are_aborted_and_delay_no_other(
+    lasting_server: TapeServer, lasting: httpx.Client
+) -> None:
     with ExitStack() as stack:
+        reused = stack.enter_context(connect(lasting_server))
+        reused.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        first = reused.recv(65536)
+        reused.sendall(HEAD)
         lines = [stack.enter_context(connect(lasting_server)) for _ in range(500)]
         for number, line in enumerate(lines):
             line.sendall(HEAD[: number % len(HEAD)])
         codes = {lasting.get("/health").status_code for _ in range(200)}
         answers = [ended(line) for line in lines]
+        last = ended(reused)
 
     assert codes == {200}
     assert all(answer == b"" or answer.startswith(b"HTTP/1.1 408") for answer in answers)
-
-
-def test_a_slow_request_on_a_reused_connection_is_aborted(lasting_server: TapeServer) -> None:
-    with connect(lasting_server) as line:
-        line.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        assert line.recv(65536).startswith(b"HTTP/1.1 200")
-        line.sendall(HEAD)
-
-        assert b"HTTP/1.1 408" in ended(line)
+    assert first.startswith(b"HTTP/1.1 200") and b"HTTP/1.1 408" in last
 
 
 def test_an_unexpected_large_body_closes_the_connection(lasting_server: TapeServer) -> None:
