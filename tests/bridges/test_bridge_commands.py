@@ -16,6 +16,7 @@ from tests.bridges.bridge_worker import register
 from tests.bridges.receivers import PubsubReceiver, RedisReceiver
 from tests.bridges.stopping import stop_while_unavailable
 from tests.server.server import clean_environment
+from tests.servers import forked
 from tests.servers.listening import PubsubServer
 from tests.servers.process import free_port
 from tests.servers.valkey import ValkeyServer
@@ -40,11 +41,11 @@ async def test_tape_work_needs_no_module_to_publish(tmp_path: Path, valkey_serve
     await prepared(url, receiver.target, 3)
     config = configured(tmp_path, receiver.name, receiver.settings)
 
-    command = [sys.executable, "-m", "tape.cli.main", "work", "--once", "--json", "--store", url]
     environment = {**clean_environment(), "TAPE_CONFIG": config, "TAPE_DATA": str(tmp_path)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    command = ["work", "--once", "--json", "--store", url]
+    done = forked.run("tape.cli.main", command, folder=tmp_path, environment=environment)
 
-    assert json.loads(done.stdout) == {"handled": 3}
+    assert done.returncode == 0 and json.loads(done.stdout) == {"handled": 3}
     assert sorted(each.payload["n"] for each in await receiver.received()) == [0, 1, 2]
 
 
@@ -74,11 +75,11 @@ async def test_a_task_for_an_unconfigured_target_stays_pending(tmp_path: Path, v
     await prepared(url, "nats://orders", 2)
     config = configured(tmp_path, receiver.name, receiver.settings)
 
-    command = [sys.executable, "-m", "tape.cli.main", "work", "--once", "--json", "--store", url]
     environment = {**clean_environment(), "TAPE_CONFIG": config, "TAPE_DATA": str(tmp_path)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    command = ["work", "--once", "--json", "--store", url]
+    done = forked.run("tape.cli.main", command, folder=tmp_path, environment=environment)
 
-    assert json.loads(done.stdout) == {"handled": 0}
+    assert done.returncode == 0 and json.loads(done.stdout) == {"handled": 0}
     async with open_store(url) as store:
         assert {task.status.name for task in await store.tasks.listed()} == {"PENDING"}
 

@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -82,10 +81,7 @@ def url(postgres_server: PostgresServer) -> Iterator[str]:
 
 
 def tape(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "tape.cli.main", *arguments]
-    return subprocess.run(
-        command, cwd=folder, env=clean_environment(), capture_output=True, text=True, timeout=DEADLINE_S, check=False
-    )
+    return forked.run("tape.cli.main", arguments, folder=folder, environment=clean_environment())
 
 
 def publish(url: str, folder: Path, number: int) -> None:
