@@ -114,6 +114,10 @@ LISTS = {
     ),
 }  # fmt: skip
 
+IN_ORDER = [
+    LISTS[name] for name in ("decisions", "obligations", "timers", "gates", "values")
+]  # others follow the clock
+
 every_list = pytest.mark.parametrize("listed", LISTS.values(), ids=LISTS)
 
 
@@ -129,53 +133,37 @@ async def follow(listed: Listed, node: AsyncNode, run_id: str, limit: int) -> li
 
 
 @every_list
-async def test_pages_have_every_row_once(node: AsyncNode, listed: Listed) -> None:
-    run = await begin_run(node)
-    await listed.fill(node, run.run_id)
-
-    pages = await follow(listed, node, run.run_id, 3)
-
-    assert [len(page) for page in pages] == [3, 3, 1]
-    rows = [row for page in pages for row in page]
-    assert sorted(map(str, rows)) == sorted(map(str, listed.expected))
-    assert [listed.name(row) for row in await listed.everything(node, run.run_id)] == rows
-
-
-@every_list
-async def test_the_last_page_has_no_cursor(node: AsyncNode, listed: Listed) -> None:
+async def test_pages_have_every_row_once_and_the_last_no_cursor(node: AsyncNode, listed: Listed) -> None:
     run = await begin_run(node)
     nothing = await listed.page(node, run.run_id)
     await listed.fill(node, run.run_id)
 
+    pages = await follow(listed, node, run.run_id, 3)
     whole = await listed.page(node, run.run_id, limit=COUNT)
 
+    rows = [row for page in pages for row in page]
+    ordered = rows if listed in IN_ORDER else sorted(rows, key=listed.expected.index)
+    assert [len(page) for page in pages] == [3, 3, 1] and ordered == listed.expected
+    assert [listed.name(row) for row in await listed.everything(node, run.run_id)] == rows
     assert (list(nothing.rows), nothing.next_cursor, whole.next_cursor) == ([], "", "")
-    assert len(whole.rows) == COUNT
+    assert [listed.name(row) for row in whole.rows] == rows
 
 
-@every_list
-@pytest.mark.parametrize("limit", [-1, 10_001])
-async def test_a_page_has_a_limit(node: AsyncNode, listed: Listed, limit: int) -> None:
-    with pytest.raises(UsageError, match="a limit is 1 to 10,000"):
-        await listed.page(node, "r1", limit=limit)
+async def test_a_page_has_a_limit(node: AsyncNode) -> None:
+    for listed in LISTS.values():
+        for limit in (-1, 10_001):
+            with pytest.raises(UsageError, match="a limit is 1 to 10,000"):
+                await listed.page(node, "r1", limit=limit)
 
 
-@every_list
-async def test_a_cursor_of_another_list_is_refused(node: AsyncNode, listed: Listed) -> None:
+async def test_a_cursor_of_another_list_is_refused(node: AsyncNode) -> None:
     run = await begin_run(node)
     await decide(node, run.run_id)
     other = (await node.decisions.list(run.run_id, model="small", limit=1)).next_cursor
 
-    with pytest.raises(InvalidCursor):
-        await listed.page(node, run.run_id, cursor=other)
-
-
-@pytest.mark.parametrize("name", ["decisions", "obligations", "timers", "gates", "values"])
-async def test_rows_are_in_the_order_of_their_ledger(node: AsyncNode, name: str) -> None:
-    run, listed = await begin_run(node), LISTS[name]
-    await listed.fill(node, run.run_id)
-
-    assert [row for page in await follow(listed, node, run.run_id, 2) for row in page] == listed.expected
+    for listed in LISTS.values():
+        with pytest.raises(InvalidCursor):
+            await listed.page(node, run.run_id, cursor=other)
 
 
 async def test_effects_are_in_the_order_they_began(node: AsyncNode) -> None:
@@ -296,13 +284,13 @@ async def test_a_page_of_waiting_gates_ends_at_its_bytes(node: AsyncNode) -> Non
     assert len({gate.run_id for gate in await node.gates.list_all()}) == 6
 
 
-@pytest.mark.parametrize("number", [0, 3, 1 << 62, (1 << 63) - 1])
-async def test_an_obligation_is_found_by_its_number(node: AsyncNode, number: int) -> None:
+async def test_an_obligation_is_found_by_its_number(node: AsyncNode) -> None:
     run = await begin_run(node)
     owed = [await node.obligations.register(run.run_id, name, "undo") for name in "ab"]
 
     assert [await node.obligations.get(run.run_id, each) for each in (1, 2)] == owed
-    assert await node.obligations.get(run.run_id, number) is None
+    for number in (0, 3, 1 << 62, (1 << 63) - 1):
+        assert await node.obligations.get(run.run_id, number) is None
 
 
 async def in_doubt(node: AsyncNode, semantics: Semantics = Semantics.IDEMPOTENT) -> Effect:
