@@ -1,4 +1,4 @@
-"""One call of every operation, in an order in which each has something to do, and the ways to make them."""
+"""The ways to make the calls of `parity_calls`: by the library, over gRPC, over HTTP and by commands."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -6,156 +6,33 @@ from datetime import UTC, datetime
 from string import Formatter
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
-from uuid import UUID
 
 import httpx
 import pytest
 
 import tape
 from tape.cli.main import run
+from tape.compose import open_store, run_journal
 from tape.core.errors import NotFound, UsageError
-from tape.core.run_state import Invocation
+from tape.core.reaction import Reaction
+from tape.matcher.reactions import Reactions
 from tape.operations.catalogue import OPERATIONS
 from tape.operations.operation import Operation
 from tape.operations.surfaces import ALL_RUNS, key_fields, surfaces_of
 from tape.outbox import migrate, publish
+from tape.runs.ledgers import Ledgers
+from tape.sdk.nouns.node import AsyncNode
 from tape.wire.operation_json import read_text, request_of
-from tape.wire.result_json import is_list, result_type, write_result
+from tape.wire.result_json import is_list, result_type
+from tests.contract.reactions import match
 from tests.outbox.business_database import BusinessDatabase, make_event
+from tests.server.facades import call_by_facade
+from tests.server.parity_calls import CALLS, DEAD, POSITIONS, WAITING, Fields
 
-Fields = Mapping[str, Any]
 CHANCE: Final = ("epoch", "event_id", "replayed_at", "crc", "child_run_id", "cursor", "last_global_seq", "lag")
 Answer = Any
 MISSING: Final = "missing"  # an exception says why
 BY_NAME: Final = {each.name: each for each in OPERATIONS}
-
-RUN: Final = Invocation(app="shop", user="ann", session="monday", invocation="one").run_id
-FAILED: Final = Invocation(app="shop", user="ann", session="monday", invocation="two").run_id
-RUN_NAMES: Final = {"app": "shop", "user": "ann", "session": "monday"}
-SESSION: Final = {"app": "chat", "user": "ann", "session": "s 1/ä"}
-PAY: Final = {"run_id": RUN, "idempotency_key": "pay 1/ä"}
-SHIP: Final = {"run_id": RUN, "idempotency_key": "ship"}
-UNDO: Final = {"kind": "refund", "compensator_ref": "give-back", "payload_json": "[1]"}
-GREET: Final = {"reaction_id": "greet"}
-VALUE: Final = {"namespace": "rates", "key": "eur usd"}
-DEAD: Final = UUID(int=1)
-WAITING: Final = UUID(int=2)
-
-CALLS: Final[tuple[tuple[str, Fields], ...]] = (
-    ("run.begin", {**RUN_NAMES, "invocation": "one", "labels": {"team": "a"}, "scopes": ["pay"]}),
-    ("run.take", {"run_id": RUN, "owner": "worker-1", "lease_ms": 90_000}),
-    ("run.renew", {"run_id": RUN, "attempt": 1}),
-    ("run.newest", RUN_NAMES),
-    ("run.get", {"run_id": RUN}),
-    ("decision.record", {"run_id": RUN, "decision_index": 0, "model": "m", "response_json": '{"a":1}'}),
-    ("decision.get", {"run_id": RUN, "decision_index": 0}),
-    ("decision.get", {"run_id": RUN, "decision_index": 9}),
-    ("decision.list", {"run_id": RUN}),
-    ("effect.begin", {"run_id": RUN, "tool": "pay", "custom_key": "pay 1/ä", "compensation": UNDO}),
-    ("effect.pending", {"include_pending": True, "limit": 5}),
-    ("effect.complete", {**PAY, "status": "unknown"}),
-    ("effect.retry", PAY),
-    ("effect.complete", {**PAY, "status": "unknown"}),
-    ("effect.reconcile", {**PAY, "status": "confirmed", "response_json": '{"id":"é"}'}),
-    ("effect.get", PAY),
-    ("effect.get", {**PAY, "idempotency_key": "nothing"}),
-    ("effect.begin", {
-        "run_id": RUN, "tool": "ship", "custom_key": "ship", "semantics": "non_idempotent",
-        "dispatch_mode": "outbox", "connector": "post", "business_key": "parcel-1", "scope": "pay",
-    }),
-    ("effect.to-dispatch", {"connector": "post"}),
-    ("effect.claim", {**SHIP, "owner": "worker-2"}),
-    ("effect.attempt", {**SHIP, "attempt": 1, "error": "no answer"}),
-    ("effect.list", {"run_id": RUN, "status": "unknown", "connector": "post", "limit": 1}),
-    ("effect.observe", {**SHIP, "resolution": "confirmed", "external_ref": "parcel-1"}),
-    ("effect.doubt-silent", {"limit": 5}),
-    ("effect.list", {"run_id": RUN}),
-    ("budget.set", {"run_id": RUN, "usd_cap": 1.5, "token_cap": 100}),
-    ("budget.admit", {"run_id": RUN, "tokens": 101}),
-    ("budget.reserve", {"run_id": RUN, "reservation_id": "call-1", "usd": 0.25, "tokens": 10}),
-    ("budget.settle", {"run_id": RUN, "reservation_id": "call-1", "usd": 0.125, "tokens": 5}),
-    ("budget.charge", {"run_id": RUN, "usd": 0.5, "key": "k"}),
-    ("budget.get", {"run_id": RUN}),
-    ("gate.wait", {"run_id": RUN, "gate": "ok?", "context_json": '"who"'}),
-    ("gate.list", {}),
-    ("gate.send", {"run_id": RUN, "gate": "ok?", "resolution": "yes", "key": "answer-1"}),
-    ("gate.get", {"run_id": RUN, "gate": "ok?"}),
-    ("gate.list", {"run_id": RUN}),
-    ("timer.set", {"run_id": RUN, "timer_id": "t 1", "fire_at_ms": 1, "kind": "remind", "payload_json": "7"}),
-    ("timer.get", {"run_id": RUN, "timer_id": "t 1"}),
-    ("timer.get", {"run_id": RUN, "timer_id": "nothing"}),
-    ("timer.list", {"status": "set", "kind": "remind"}),
-    ("timer.due", {"kinds": ["remind", "other"]}),
-    ("timer.claim", {"run_id": RUN, "timer_id": "t 1", "owner": "worker-3"}),
-    ("timer.fire", {"run_id": RUN, "timer_id": "t 1", "attempt": 1}),
-    ("timer.cancel", {"run_id": RUN, "timer_id": "none"}),
-    ("run.begin", {**RUN_NAMES, "invocation": "two"}),
-    ("run.to-recover", {"app": "shop"}),
-    ("obligation.register", {"run_id": FAILED, "effect_key": "pay", **UNDO}),
-    ("obligation.register", {"run_id": FAILED, "effect_key": "ship", **UNDO}),
-    ("run.end", {"run_id": FAILED, "status": "failed", "detail_json": '"broke"'}),
-    ("obligation.list", {"run_id": FAILED, "status": "pending"}),
-    ("obligation.due", {"include_pending": True, "compensators": ["give-back"]}),
-    ("obligation.claim", {"run_id": FAILED, "number": 2, "owner": "worker-4"}),
-    ("obligation.attempt", {"run_id": FAILED, "number": 2, "attempt": 1, "error": "no", "next_attempt_at_ms": 1}),
-    ("obligation.resolve", {"run_id": FAILED, "number": 2, "status": "stuck"}),
-    ("obligation.retry", {"run_id": FAILED, "number": 2}),
-    ("obligation.resolve", {"run_id": FAILED, "number": 2, "status": "compensated", "result_json": "1"}),
-    ("obligation.get", {"run_id": FAILED, "number": 2}),
-    ("obligation.get", {"run_id": FAILED, "number": 9}),
-    ("run.end", {"run_id": RUN, "status": "terminal"}),
-    ("run.compactable", {"before_ms": 4_000_000_000_000}),
-    ("run.compact", {"run_id": RUN}),
-    ("run.open", {"run_id": "opened-1", "label": "first"}),
-    ("run.open", {"run_id": "opened-2"}),
-    ("run.list", {"prefix": "opened-1"}),
-    ("run.diff", {"run_id": "opened-1", "other": "opened-2"}),
-    ("run.cancel", {"run_id": "opened-1", "reason": "enough"}),
-    ("event.list", {"run_id": "opened-1"}),
-    ("run.fork", {"parent_run_id": "opened-1", "at_seq": 1, "reason": "what if"}),
-    ("run.show", {"run_id": "opened-1"}),
-    ("run.show", {"run_id": RUN}),
-    ("run.close", {"run_id": "opened-2"}),
-    ("run.reap", {"run_id": "opened-2"}),
-    ("value.write", {**VALUE, "value_json": '{"a":1}', "writer": "ann"}),
-    ("value.get", VALUE),
-    ("value.list", {"namespace": "rates"}),
-    ("value.delete", {**VALUE, "if_version": 1}),
-    ("session.create", {**SESSION, "state_json": '{"n":1}'}),
-    ("session.append", {**SESSION, "event": {"id": "e1", "author": "ann", "content_json": "1"}}),
-    ("session.get", {**SESSION, "max_events": 1}),
-    ("session.list", {"app": "chat", "user": "ann"}),
-    ("session.delete", SESSION),
-    ("reaction.register", {
-        "reaction_id": "greet", "subject_pattern": "/tape/event/none/**", "name": "Guests", "predicate_cel": "seq > 1",
-        "handler_kind": 2, "retry_max": 3,
-    }),
-    ("reaction.list", {}),
-    ("reaction.get", GREET),
-    ("reaction.pause", {**GREET, "reason": "a deploy"}),
-    ("reaction.resume", GREET),
-    ("reaction.explain", {**GREET, "global_seq": 1}),
-    ("task.list", GREET),
-    ("task.get", {"task_id": "none"}),
-    ("task.replay", GREET),
-    ("task.claim", {"owner": "worker-5", "reaction_ids": ["greet"]}),
-    ("task.extend", {"task_id": "none", "owner": "worker-5"}),
-    ("task.complete", {"task_id": "none", "owner": "worker-5", "attempt": 1}),
-    ("task.nack", {"task_id": "none", "owner": "worker-5", "error": "no"}),
-    ("reaction.remove", GREET),
-    ("reaction.remove", {"reaction_id": "none"}),
-    ("outbox.list", {"limit": 1}),
-    ("outbox.list", {"status": "failed", "event_type": "orders.placed"}),
-    ("outbox.stats", {}),
-    ("outbox.get", {"event_id": str(DEAD)}),
-    ("outbox.get", {"event_id": str(UUID(int=3))}),
-    ("outbox.replay", {"event_ids": [str(DEAD)], "generation": 2, "replayed_by": "ann"}),
-    ("outbox.get", {"event_id": str(DEAD)}),
-    ("outbox.hand-over", {"retired": 2, "generation": 1}),
-    ("outbox.list", {"generation": 1}),
-    ("outbox.retain", {"active_ms": 86_400_000}),
-    ("outbox.partition", {}),
-)  # fmt: skip
 
 
 class Own(NamedTuple):
@@ -201,15 +78,19 @@ COMMANDS: Final[Mapping[str, Own]] = {
         ],
         dict,
     ),
-    "reaction.list": Own(lambda given: [], lambda answer: answer["reactions"][0]),
+    "reaction.list": Own(lambda given: [], lambda answer: {"reactions": answer["reactions"]}),
     "reaction.explain": Own(lambda given: [given["reaction_id"], str(given["global_seq"])], dict),
-    "task.list": Own(lambda given: ["--reaction", given["reaction_id"]], lambda answer: {"tasks": answer["tasks"]}),
+    "task.list": Own(
+        lambda given: [*_option_of(given, "reaction_id", "reaction"), *_option_of(given, "status")],
+        lambda answer: {"tasks": answer["tasks"]},
+    ),
     "task.replay": Own(
-        lambda given: ["--reaction", given["reaction_id"]], lambda answer: {"replayed": answer["task_ids"]}
+        lambda given: given.get("task_ids") or ["--reaction", given["reaction_id"]],
+        lambda answer: {"replayed": answer["task_ids"]},
     ),
     "outbox.list": Own(
         lambda given: [*_option_of(given, "status"), *_option_of(given, "generation"), *_option_of(given, "limit")],
-        lambda answer: answer["rows"][0],
+        lambda answer: {"rows": answer["rows"]},
     ),
     "outbox.get": Own(
         lambda given: [given["event_id"]], lambda answer: {**answer["row"], "deliveries": answer["deliveries"]}
@@ -228,7 +109,7 @@ COMMANDS: Final[Mapping[str, Own]] = {
         lambda given: [given["run_id"], given["gate"], json.dumps(given["resolution"]), "--key", given["key"]], dict
     ),
     "run.open": Own(lambda given: [given["run_id"], "--label", given.get("label", "")], _opened),
-    "run.list": Own(lambda given: ["--prefix", given["prefix"]], lambda answer: answer["runs"][0]),
+    "run.list": Own(lambda given: ["--prefix", given["prefix"]], lambda answer: {"runs": answer["runs"]}),
     "run.fork": Own(lambda given: [given["parent_run_id"], "--at", str(given["at_seq"])], _forked),
     "run.diff": Own(lambda given: [given["run_id"], given["other"]], _compared),
     "event.list": Own(
@@ -238,8 +119,19 @@ COMMANDS: Final[Mapping[str, Own]] = {
 }
 
 
-def _option_of(given: Fields, name: str) -> list[str]:
-    return [f"--{name}", str(given[name])] if name in given else []
+def _option_of(given: Fields, name: str, option: str = "") -> list[str]:
+    return [f"--{option or name}", str(given[name])] if name in given else []
+
+
+async def fill_tasks(url: str) -> None:
+    """A reaction with a pending task at each of `POSITIONS`."""
+    async with open_store(url) as store, run_journal(store) as journal:
+        node = AsyncNode(Ledgers(store, journal, Reactions(store, journal)))
+        await node.reactions.register(Reaction(reaction_id="work", subject_pattern="/jobs/**", max_concurrency=9))
+        events = [tape.Event(run_id="jobs", payload={"n": n}, subject=f"/jobs/{n}") for n in POSITIONS]
+        entries = await node.events.append(events, open=True)
+        assert [entry.global_seq for entry in entries] == [*POSITIONS]
+        await match(store)
 
 
 async def fill_outbox(url: str) -> None:
@@ -269,7 +161,7 @@ async def by_library(url: str) -> list[Answer]:
                 found.append(MISSING)
                 continue
             try:
-                found.append(masked(write_result(BY_NAME[name], await node.call(request))))
+                found.append(masked(await call_by_facade(node, BY_NAME[name], request)))
             except NotFound:
                 found.append(None)
             except UsageError as error:
@@ -301,7 +193,16 @@ def _agree(expected: Answer, found: Answer, own: Own | None) -> bool:
         return found in (expected, MISSING)
     if found is None:
         return expected is None
-    return all(found.get(name) == value for name, value in own.expected(expected).items())
+    return _holds(found, own.expected(expected))
+
+
+def _holds(found: Answer, expected: Answer) -> bool:
+    """Whether an answer has all that is expected; its records may have more members."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return all(name in found and _holds(found[name], value) for name, value in expected.items())
+    if isinstance(expected, list) and isinstance(found, list):
+        return len(found) == len(expected) and all(map(_holds, found, expected))
+    return bool(found == expected)
 
 
 def masked(answer: Answer) -> Answer:
@@ -343,7 +244,7 @@ def _printed(operation: Operation, fields: Fields, url: str, capsys: pytest.Capt
         return {"refused": json.loads(printed.err)["detail"]}
     assert code == 0, f"{operation.name}: {printed.err}"
     lines = [json.loads(line) for line in printed.out.splitlines()]
-    if (own is None or len(lines) != 1) and is_list(operation.result):
+    if is_list(operation.result):
         rows, *cursor = result_type(operation).__struct_fields__
         return {rows: lines, **dict.fromkeys(cursor, "")}
     (line,) = lines

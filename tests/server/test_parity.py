@@ -3,14 +3,29 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import anyio
 import pytest
 
 from tape.operations.catalogue import OPERATIONS
 from tape.operations.exceptions import EXCEPTIONS
+from tape.sdk.nouns.node import AsyncNode
 from tests.server.conftest import Start
-from tests.server.parity import CALLS, COMMANDS, HTTP, Answer, by_commands, by_http, by_library, differing, fill_outbox
+from tests.server.facades import UNTAKEN, untaken
+from tests.server.parity import (
+    COMMANDS,
+    HTTP,
+    Answer,
+    by_commands,
+    by_http,
+    by_library,
+    differing,
+    fill_outbox,
+    fill_tasks,
+)
+from tests.server.parity_calls import APP, CALLS
 from tests.servers.databases import Databases
 
 MakeStore = Callable[[], str]
@@ -18,19 +33,25 @@ MakeStore = Callable[[], str]
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeStore]:
-    """Makes stores that are empty but for an outbox."""
+    """Makes stores that are empty but for an outbox and five pending tasks."""
     numbers = iter(range(100))
     if request.param == "sqlite":
-        yield lambda: with_outbox(f"sqlite:///{tmp_path}/{next(numbers)}.db")
+        yield lambda: filled(f"sqlite:///{tmp_path}/{next(numbers)}.db")
         return
     databases: Databases = request.getfixturevalue("postgres_databases")
     with ExitStack() as stack:
-        yield lambda: with_outbox(stack.enter_context(databases.database()))
+        yield lambda: filled(stack.enter_context(databases.database()))
 
 
-def with_outbox(url: str) -> str:
+def filled(url: str) -> str:
+    anyio.run(fill_tasks, url)
     anyio.run(fill_outbox, url)
     return url
+
+
+@pytest.fixture(autouse=True)
+def app(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAPE_APP", APP["app"])
 
 
 @pytest.fixture
@@ -41,6 +62,13 @@ def expected(make_store: MakeStore) -> list[Answer]:
 
 def test_every_operation_is_called() -> None:
     assert {name for name, _ in CALLS} == {each.name for each in OPERATIONS}
+
+
+def test_a_method_of_the_sdk_takes_every_field_of_its_operation_or_there_is_a_reason() -> None:
+    ledgers: Any = SimpleNamespace(events=None, call=None)
+    found = {each.name: untaken(each, AsyncNode(ledgers)) for each in OPERATIONS}
+
+    assert {name: names for name, names in found.items() if names} == {name: each[0] for name, each in UNTAKEN.items()}
 
 
 def test_what_is_missing_has_a_reason(capsys: pytest.CaptureFixture[str]) -> None:

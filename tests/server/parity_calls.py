@@ -1,0 +1,165 @@
+"""One call of every operation, in an order in which each has something to do."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from tape.core.run_state import Invocation
+from tape.core.task import task_id
+
+Fields = Mapping[str, Any]
+
+RUN: Final = Invocation(app="shop", user="ann", session="monday", invocation="one").run_id
+FAILED: Final = Invocation(app="shop", user="ann", session="monday", invocation="two").run_id
+APP: Final = {"app": "shop"}  # of the program that uses the library, as TAPE_APP says
+RUN_NAMES: Final = {"app": "shop", "user": "ann", "session": "monday"}
+SESSION: Final = {"app": "chat", "user": "ann", "session": "s 1/ä"}
+PAY: Final = {"run_id": RUN, "idempotency_key": "pay 1/ä"}
+SHIP: Final = {"run_id": RUN, "idempotency_key": "ship"}
+UNDO: Final = {"kind": "refund", "compensator_ref": "give-back", "payload_json": "[1]"}
+GREET: Final = {"reaction_id": "greet"}
+VALUE: Final = {"namespace": "rates", "key": "eur usd"}
+WORK: Final = {"reaction_id": "work"}
+POSITIONS: Final = range(2, 7)  # after the entry of the reaction
+TASKS: Final = [task_id("work", position) for position in POSITIONS]
+SECOND: Final = {"task_id": TASKS[1], "owner": "worker-5"}
+DEAD: Final = UUID(int=1)
+WAITING: Final = UUID(int=2)
+
+CALLS: Final[tuple[tuple[str, Fields], ...]] = (
+    ("run.begin", {**RUN_NAMES, "invocation": "one", "labels": {"team": "a"}, "scopes": ["pay"]}),
+    ("run.take", {"run_id": RUN, "owner": "worker-1", "lease_ms": 90_000}),
+    ("run.renew", {"run_id": RUN, "attempt": 1}),
+    ("run.newest", RUN_NAMES),
+    ("run.get", {"run_id": RUN}),
+    ("decision.record", {"run_id": RUN, "decision_index": 0, "model": "m", "response_json": '{"a":1}'}),
+    ("decision.get", {"run_id": RUN, "decision_index": 0}),
+    ("decision.get", {"run_id": RUN, "decision_index": 9}),
+    ("decision.list", {"run_id": RUN}),
+    ("effect.begin", {"run_id": RUN, "tool": "pay", "custom_key": "pay 1/ä", "compensation": UNDO, **APP}),
+    ("effect.pending", {"include_pending": True, "limit": 5}),
+    ("effect.pending", {"limit": 5}),
+    ("effect.complete", {**PAY, "status": "unknown"}),
+    ("effect.retry", PAY),
+    ("effect.complete", {**PAY, "status": "unknown"}),
+    ("effect.reconcile", {**PAY, "status": "confirmed", "response_json": '{"id":"é"}'}),
+    ("effect.get", PAY),
+    ("effect.get", {**PAY, "idempotency_key": "nothing"}),
+    ("effect.begin", {
+        "run_id": RUN, "tool": "ship", "custom_key": "ship", "semantics": "non_idempotent",
+        "dispatch_mode": "outbox", "connector": "post", "business_key": "parcel-1", "scope": "pay", **APP,
+    }),
+    ("effect.to-dispatch", {"connector": "post", **APP}),
+    ("effect.claim", {**SHIP, "owner": "worker-2", **APP}),
+    ("effect.attempt", {**SHIP, "attempt": 1, "error": "no answer"}),
+    ("effect.list", {"run_id": RUN, "status": "unknown", "connector": "post", "limit": 1}),
+    ("effect.observe", {**SHIP, "resolution": "confirmed", "external_ref": "parcel-1"}),
+    ("effect.doubt-silent", {"limit": 5}),
+    ("effect.list", {"run_id": RUN}),
+    ("budget.set", {"run_id": RUN, "usd_cap": 1.5, "token_cap": 100}),
+    ("budget.admit", {"run_id": RUN, "tokens": 101}),
+    ("budget.reserve", {"run_id": RUN, "reservation_id": "call-1", "usd": 0.25, "tokens": 10}),
+    ("budget.settle", {"run_id": RUN, "reservation_id": "call-1", "usd": 0.125, "tokens": 5}),
+    ("budget.charge", {"run_id": RUN, "usd": 0.5, "key": "k"}),
+    ("budget.get", {"run_id": RUN}),
+    ("gate.wait", {"run_id": RUN, "gate": "ok?", "context_json": '"who"'}),
+    ("gate.list", {}),
+    ("gate.send", {"run_id": RUN, "gate": "ok?", "resolution": "yes", "key": "answer-1"}),
+    ("gate.get", {"run_id": RUN, "gate": "ok?"}),
+    ("gate.list", {"run_id": RUN}),
+    ("timer.set", {"run_id": RUN, "timer_id": "t 1", "fire_at_ms": 1, "kind": "remind", "payload_json": "7", **APP}),
+    ("timer.get", {"run_id": RUN, "timer_id": "t 1"}),
+    ("timer.get", {"run_id": RUN, "timer_id": "nothing"}),
+    ("timer.list", {"status": "set", "kind": "remind"}),
+    ("timer.due", {"kinds": ["remind", "other"], **APP}),
+    ("timer.claim", {"run_id": RUN, "timer_id": "t 1", "owner": "worker-3", **APP}),
+    ("timer.fire", {"run_id": RUN, "timer_id": "t 1", "attempt": 1}),
+    ("timer.cancel", {"run_id": RUN, "timer_id": "none"}),
+    ("run.begin", {**RUN_NAMES, "invocation": "two"}),
+    ("run.to-recover", {"app": "shop"}),
+    ("obligation.register", {"run_id": FAILED, "effect_key": "pay", **UNDO, **APP}),
+    ("obligation.register", {"run_id": FAILED, "effect_key": "ship", **UNDO, **APP}),
+    ("run.end", {"run_id": FAILED, "status": "failed", "detail_json": '"broke"'}),
+    ("obligation.list", {"run_id": FAILED, "status": "pending"}),
+    ("obligation.due", {"include_pending": True, "compensators": ["give-back"], **APP}),
+    ("obligation.due", {"compensators": ["give-back", "other"], "limit": 7, **APP}),
+    ("obligation.claim", {"run_id": FAILED, "number": 2, "owner": "worker-4", **APP}),
+    ("obligation.attempt", {"run_id": FAILED, "number": 2, "attempt": 1, "error": "no", "next_attempt_at_ms": 1}),
+    ("obligation.resolve", {"run_id": FAILED, "number": 2, "status": "stuck"}),
+    ("obligation.retry", {"run_id": FAILED, "number": 2}),
+    ("obligation.resolve", {"run_id": FAILED, "number": 2, "status": "compensated", "result_json": "1"}),
+    ("obligation.get", {"run_id": FAILED, "number": 2}),
+    ("obligation.get", {"run_id": FAILED, "number": 9}),
+    ("run.end", {"run_id": RUN, "status": "terminal"}),
+    ("run.compactable", {"before_ms": 4_000_000_000_000}),
+    ("run.compact", {"run_id": RUN}),
+    ("run.open", {"run_id": "opened-1", "label": "first"}),
+    ("run.open", {"run_id": "opened-2"}),
+    ("run.list", {"prefix": "opened-1"}),
+    ("run.diff", {"run_id": "opened-1", "other": "opened-2"}),
+    ("run.cancel", {"run_id": "opened-1", "reason": "enough"}),
+    ("event.list", {"run_id": "opened-1"}),
+    ("run.fork", {"parent_run_id": "opened-1", "at_seq": 1, "reason": "what if"}),
+    ("run.show", {"run_id": "opened-1"}),
+    ("run.show", {"run_id": RUN}),
+    ("run.close", {"run_id": "opened-2"}),
+    ("run.reap", {"run_id": "opened-2"}),
+    ("value.write", {**VALUE, "value_json": '{"a":1}', "writer": "ann"}),
+    ("value.get", VALUE),
+    ("value.list", {"namespace": "rates"}),
+    ("value.delete", {**VALUE, "if_version": 1}),
+    ("session.create", {**SESSION, "state_json": '{"n":1}'}),
+    ("session.append", {**SESSION, "event": {"id": "e1", "author": "ann", "content_json": "1"}}),
+    ("session.get", {**SESSION, "max_events": 1}),
+    ("session.list", {"app": "chat", "user": "ann"}),
+    ("session.delete", SESSION),
+    ("reaction.register", {
+        "reaction_id": "greet", "subject_pattern": "/tape/event/none/**", "name": "Guests", "predicate_cel": "seq > 1",
+        "handler_kind": 2, "retry_max": 3,
+    }),
+    ("reaction.list", {}),
+    ("reaction.get", GREET),
+    ("reaction.pause", {**GREET, "reason": "a deploy"}),
+    ("reaction.resume", GREET),
+    ("reaction.explain", {**GREET, "global_seq": 1}),
+    ("task.list", GREET),
+    ("task.get", {"task_id": "none"}),
+    ("task.replay", GREET),
+    ("task.extend", {"task_id": "none", "owner": "worker-5"}),
+    ("task.complete", {"task_id": "none", "owner": "worker-5", "attempt": 1}),
+    ("task.nack", {"task_id": "none", "owner": "worker-5", "error": "no"}),
+    ("task.list", WORK),
+    ("task.claim", {"owner": "worker-5", "reaction_ids": ["work"], "limit": 2}),
+    ("task.claim", {"owner": "worker-5", "task_ids": [TASKS[0]]}),
+    ("task.extend", {"task_id": TASKS[0], "owner": "worker-5", "attempt": 1, "lease_ms": 90_000}),
+    ("task.complete", {"task_id": TASKS[0], "owner": "worker-5", "attempt": 1}),
+    ("task.complete", {"task_id": TASKS[0], "owner": "worker-5", "attempt": 1}),
+    ("task.nack", {**SECOND, "attempt": 1, "error": "later", "retry_after_ms": 3_600_000}),
+    ("task.list", {**WORK, "status": "pending"}),
+    ("task.claim", {"owner": "worker-6", "reaction_ids": ["work"], "limit": 1}),
+    ("task.nack", {"task_id": TASKS[2], "owner": "worker-6", "attempt": 1, "error": "no", "permanent": True}),
+    ("task.get", {"task_id": TASKS[2]}),
+    ("task.list", {"status": "dlq"}),
+    ("task.replay", {"task_ids": [TASKS[2]]}),
+    ("task.get", {"task_id": TASKS[2]}),
+    ("task.claim", {"owner": "worker-6", "reaction_ids": ["work"], "limit": 1}),
+    ("task.nack", {"task_id": TASKS[3], "owner": "worker-6", "release": True}),
+    ("reaction.get", WORK),
+    ("reaction.explain", {**WORK, "global_seq": POSITIONS[0]}),
+    ("reaction.remove", WORK),
+    ("task.list", WORK),
+    ("task.get", {"task_id": TASKS[4]}),
+    ("reaction.remove", GREET),
+    ("reaction.remove", {"reaction_id": "none"}),
+    ("outbox.list", {"limit": 1}),
+    ("outbox.list", {"status": "failed", "event_type": "orders.placed"}),
+    ("outbox.stats", {}),
+    ("outbox.get", {"event_id": str(DEAD)}),
+    ("outbox.get", {"event_id": str(UUID(int=3))}),
+    ("outbox.replay", {"event_ids": [str(DEAD)], "generation": 2, "replayed_by": "ann"}),
+    ("outbox.get", {"event_id": str(DEAD)}),
+    ("outbox.hand-over", {"retired": 2, "generation": 1}),
+    ("outbox.list", {"generation": 1}),
+    ("outbox.retain", {"active_ms": 86_400_000}),
+    ("outbox.partition", {}),
+)  # fmt: skip
