@@ -20,7 +20,7 @@ def status(cold: int = 900, floor: int = 501, head: int = 1_000) -> LakeStatus:
         lag=head - cold,
         lag_ms=5,
         files=3,
-        size=1_000,
+        bytes=1_000,
         version=2,
         committed_at_ms=0,
     )

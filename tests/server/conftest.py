@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from tests.server.server import TapeServer
+from tests.servers.databases import Databases
 from tests.servers.fixtures import empty
 
 STORES = ("memory", "sqlite", "postgres", "redis")
@@ -23,6 +24,18 @@ def start(tmp_path: Path) -> Iterator[Start]:
         yield lambda store="memory://", *options, **more: stack.enter_context(
             TapeServer(tmp_path, store, *options, **more)
         )
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def make_empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], str]]:
+    """Makes empty stores that last as long as the test."""
+    numbers = iter(range(100))
+    if request.param == "sqlite":
+        yield lambda: f"sqlite:///{tmp_path}/{next(numbers)}.db"
+        return
+    databases: Databases = request.getfixturevalue("postgres_databases")
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(databases.database())
 
 
 @pytest.fixture(scope="module", params=STORES)

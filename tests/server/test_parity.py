@@ -1,8 +1,6 @@
 """Every operation gives the same answer in this process, over gRPC, over HTTP and by a command."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,21 +24,14 @@ from tests.server.parity import (
     fill_tasks,
 )
 from tests.server.parity_calls import APP, CALLS
-from tests.servers.databases import Databases
 
 MakeStore = Callable[[], str]
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeStore]:
+@pytest.fixture
+def make_store(make_empty: MakeStore) -> MakeStore:
     """Makes stores that are empty but for an outbox and five pending tasks."""
-    numbers = iter(range(100))
-    if request.param == "sqlite":
-        yield lambda: filled(f"sqlite:///{tmp_path}/{next(numbers)}.db")
-        return
-    databases: Databases = request.getfixturevalue("postgres_databases")
-    with ExitStack() as stack:
-        yield lambda: filled(stack.enter_context(databases.database()))
+    return lambda: filled(make_empty())
 
 
 def filled(url: str) -> str:

@@ -19,7 +19,7 @@ class LakeStatus(NamedTuple):
     lag: int
     lag_ms: int
     files: int
-    size: int
+    bytes: int
     version: int
     committed_at_ms: int | None
 

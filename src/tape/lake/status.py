@@ -25,7 +25,7 @@ async def status_of(journal: Reader, log: DeltaLog) -> LakeStatus:
         lag=warm.head - snapshot.through,
         lag_ms=max(int(time() * 1000) - behind[0].ts_ms, 0) if behind else 0,
         files=len(snapshot.files),
-        size=snapshot.size,
+        bytes=snapshot.size,
         version=snapshot.version,
         committed_at_ms=log.committed_at_ms(),
     )

@@ -49,7 +49,7 @@ def print_status(status: LakeStatus, *, is_json: bool) -> None:
         return
     output.table(
         [
-            (output.paint("cold", "blue"), _span(status.cold), f"{_files(status.files)}, {_size(status.size)}"),
+            (output.paint("cold", "blue"), _span(status.cold), f"{_files(status.files)}, {_size(status.bytes)}"),
             (output.paint("warm", "yellow"), _span(status.warm), "the journal"),
             (output.paint("hot", "red"), _span(status.hot), "in the memory of a reading process"),
             ("lag", f"{output.count(status.lag, 'entry', 'entries')}", _age(status.lag_ms) if status.lag else "none"),

@@ -39,17 +39,8 @@ class LakeStatusDetail(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, status: LakeStatus) -> "LakeStatusDetail":
-        return cls(
-            cold=PositionBounds.of(status.cold),
-            warm=PositionBounds.of(status.warm),
-            hot=PositionBounds.of(status.hot),
-            lag=status.lag,
-            lag_ms=status.lag_ms,
-            files=status.files,
-            bytes=status.size,
-            version=status.version,
-            committed_at_ms=status.committed_at_ms,
-        )
+        bounds = {name: PositionBounds.of(getattr(status, name)) for name in ("cold", "warm", "hot")}
+        return cls(**{**status._asdict(), **bounds})
 
 
 class LakeTableSummary(Struct, frozen=True, kw_only=True):
