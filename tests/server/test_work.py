@@ -139,6 +139,7 @@ def test_a_dead_task_has_a_life_and_can_be_replayed(http: httpx.Client, server: 
         ("PUT", "/reactions/x", {"unknown": 1}, 400, "unknown"),
         ("PUT", "/reactions/.x", {}, 400, "reaction_id"),
         ("GET", "/tasks?status=5", None, 400, "status is pending, "),
+        ("GET", "/tasks?status=failed", None, 400, "status is pending, claimed, done, dlq, not 'failed'"),
         ("GET", "/tasks?limit=10001", None, 400, "limit"),
         ("GET", f"/tasks?limit=00001{'9' * 20}", None, 400, "limit"),
         ("GET", "/tasks?reaction_id=%00", None, 400, "reaction_id"),

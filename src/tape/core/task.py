@@ -32,12 +32,11 @@ TASK: Final = "task"
 
 
 class TaskStatus(IntEnum):
-    """The state of a task; 4 (failed) exists in the protocol and is never written."""
+    """The state of a task; the protocol has a 4 (failed), which no task has."""
 
     PENDING = 1
     CLAIMED = 2
     DONE = 3
-    FAILED = 4
     DLQ = 5
 
 

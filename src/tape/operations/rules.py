@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
@@ -93,7 +93,7 @@ def duration(least: timedelta, most: timedelta) -> Rule:
 
 def one_of(kind: type[Enum], chosen: tuple[Enum, ...]) -> Rule:
     """A member of an enumeration, or one of those chosen from it."""
-    names = tuple(str(each.value) for each in chosen or kind)
+    names = tuple(each.name.lower() if isinstance(each, IntEnum) else str(each.value) for each in chosen or kind)
 
     def check(what: str, value: Any) -> None:
         if not isinstance(value, kind) or (chosen and value not in chosen):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum, IntEnum
+from functools import cache
 from types import MappingProxyType, UnionType
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
@@ -109,12 +110,19 @@ def number(member: Enum | None) -> int:
 E = TypeVar("E", bound=Enum)
 
 
-def member(kind: type[E], number: int) -> E:
+def member(kind: type[E], given: int) -> E:
     """The member of a number; raises for an unknown number."""
-    members: list[E] = [*kind]
-    if not 1 <= number <= len(members):
-        raise UsageError(f"{kind.__name__} is a number from 1 to {len(members)}, not {number}")
-    return members[number - 1]
+    known: dict[int, E] = _members(kind)
+    if given not in known:
+        raise UsageError(
+            f"{kind.__name__} is {', '.join(f'{n} ({each.name.lower()})' for n, each in known.items())}, not {given}"
+        )
+    return known[given]
+
+
+@cache
+def _members(kind: type[E]) -> dict[int, E]:
+    return {number(each): each for each in kind}
 
 
 def duration(milliseconds: int) -> timedelta:

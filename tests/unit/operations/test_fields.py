@@ -1,8 +1,9 @@
 """A request refuses what its schema refuses, wherever it is made."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from datetime import timedelta
+from enum import Enum, IntEnum
 from typing import Any
 
 import msgspec
@@ -10,11 +11,13 @@ import pytest
 from msgspec import inspect
 
 from tape.core.errors import TooLarge, UsageError
+from tape.core.task import TaskStatus
 from tape.operations.catalogue import OPERATIONS
 from tape.operations.effects import ListEffects
-from tape.operations.fields import MEANINGS, RULES
-from tape.operations.operation import Operation, OperationRequest
+from tape.operations.fields import MEANINGS, RULES, without_none
+from tape.operations.operation import Access, Operation, OperationRequest
 from tape.operations.tasks import ListTasks, NackTask
+from tape.wire.message_mapping import member
 from tape.wire.operation_json import example_of, given_name, is_json, read_text, request_of, request_type, type_given
 
 by_name = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)
@@ -98,5 +101,42 @@ def _parts(request: Any) -> list[Any]:
 def test_a_text_that_is_none_of_a_few_values_is_refused_with_these() -> None:
     tasks = next(each for each in OPERATIONS if each.request is ListTasks)
 
-    with pytest.raises(UsageError, match="status is pending, claimed, done, failed, dlq, not 'nonsense'"):
+    with pytest.raises(UsageError, match="status is pending, claimed, done, dlq, not 'nonsense'"):
         read_text(tasks, {"status": "nonsense"})
+
+
+def test_an_unknown_choice_is_refused_with_the_known_ones() -> None:
+    """In this process, in a query or with a command, and as a number over gRPC; no choice is one that nothing has."""
+    for operation, name, kind in choices():
+        known = [each.name.lower() if isinstance(each, IntEnum) else str(each) for each in kind]
+        with pytest.raises(UsageError) as embedded:
+            operation.request(**{**REQUIRED.get(operation.name, {}), name: "nonsense"})
+        with pytest.raises(UsageError) as text:
+            read_text(operation, {name: "nonsense"})
+        with pytest.raises(UsageError) as number:
+            member(kind, 99)
+        assert not [each for each in known for error in (embedded, text, number) if each not in str(error.value)]
+
+
+def choices() -> Iterator[tuple[Operation, str, type[Enum]]]:
+    """Every field that lists and other reads have a few choices for."""
+    for operation in OPERATIONS:
+        for field in fields(operation.request) if operation.access is Access.READ else ():  # type: ignore[arg-type]
+            kind = without_none(field.type)
+            if isinstance(kind, type) and issubclass(kind, Enum):
+                yield operation, field.name, kind
+
+
+REQUIRED: Mapping[str, Mapping[str, Any]] = {
+    each: {"run_id": "order-1"} for each in ("effect.list", "obligation.list", "decision.list")
+}
+
+
+@pytest.mark.parametrize("ask", [
+    lambda: read_text(next(each for each in OPERATIONS if each.request is ListTasks), {"status": "failed"}),
+    lambda: ListTasks(status=4),  # type: ignore[arg-type]
+    lambda: member(TaskStatus, 4),
+], ids=["text", "embedded", "wire"])  # fmt: skip
+def test_the_status_4_of_the_protocol_which_no_task_has_is_unknown(ask: Callable[[], object]) -> None:
+    with pytest.raises(UsageError, match=r"pending.*claimed.*done.*dlq.*not .*(4|failed)"):
+        ask()
