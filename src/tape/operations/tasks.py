@@ -63,7 +63,10 @@ class ClaimedTasks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimTasks(OperationRequest[ClaimedTasks], ClaimRequest):
-    """Leases due tasks to a worker, as many as fit; with `task_ids`, renews the worker's own claims among these."""
+    """Leases due tasks to a worker, as many as fit; with `task_ids`, renews the worker's own claims among these.
+
+    Each claim counts as an attempt of its task, also if its answer is lost.
+    """
 
     reaction_ids: tuple[str, ...] = ()
     task_ids: tuple[str, ...] = ()

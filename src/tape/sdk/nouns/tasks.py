@@ -65,7 +65,10 @@ class Tasks:
         lease: timedelta = WORK_LEASE,
         max_bytes: int = ANSWER_BYTES,
     ) -> ClaimedTasks:
-        """Leases due tasks to a worker; with task ids, renews the worker's own claims among these."""
+        """Leases due tasks to a worker; with task ids, renews the worker's own claims among these.
+
+        Each claim counts as an attempt of its task, also if its answer is lost.
+        """
         request = ClaimTasks(
             owner=owner, limit=limit, reaction_ids=tuple(reaction_ids), task_ids=tuple(task_ids), shard=shard,
             lease=lease, max_bytes=max_bytes,
