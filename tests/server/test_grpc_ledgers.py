@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import grpc
+import httpx
 import pytest
 
 from tape.wire import tape_pb2 as pb
@@ -210,6 +211,18 @@ def test_a_deleted_value_is_not_found_and_its_tombstone_is_returned(tape: Any, r
 
     assert [(each.deleted, each.version) for each in gone] == [(True, 2), (False, 2)]
     assert (found.found, found.value.deleted, found.value.version) == (False, True, 2)
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "NaN", "{", '"\\ud800"'])
+def test_a_value_that_is_no_json_is_refused_and_lists_stay_readable(
+    tape: Any, lasting: httpx.Client, run_id: str, text: str
+) -> None:
+    tape.WriteValue(pb.WriteValueRequest(namespace=run_id, key="good", value_json="1", if_version=-1))
+    with pytest.raises(grpc.RpcError) as refused:
+        tape.WriteValue(pb.WriteValueRequest(namespace=run_id, key="bad", value_json=text, if_version=-1))
+
+    assert (refused.value.code(), "value_json" in refused.value.details()) == (grpc.StatusCode.INVALID_ARGUMENT, True)
+    assert [each["value"] for each in lasting.get(f"/values/{run_id}").json()["values"]] == [1]
 
 
 def test_a_budget_without_caps_admits_everything(tape: Any, run: pb.BeginRunResponse) -> None:

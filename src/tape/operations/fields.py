@@ -203,7 +203,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "agent_app": rules.APP, "handler_kind": rules.checked_elsewhere(HandlerKind),
         "cursor": rules.CURSOR, "error": rules.BODY, "rationale": rules.BODY, "reason": rules.BODY,
         "PauseReaction.reason": rules.REASON,
-        "state_json": rules.OBJECT, "state_delta_json": rules.OBJECT,
+        "value_json": rules.JSON, "state_json": rules.OBJECT, "state_delta_json": rules.OBJECT,
         "limit": rules.limit(MAX_LIMIT), "ListRuns.limit": rules.limit(MAX_PAGE),
         "ListEvents.limit": rules.limit(MAX_PAGE),
         "max_attempts": whole(1), "cause": whole(1), "global_seq": whole(1), "max_bytes": whole(1),

@@ -9,9 +9,10 @@ from uuid import UUID
 
 from msgspec import Meta
 
+from tape.core import codec
 from tape.core.app import check_app
 from tape.core.claim import LONGEST, SHORTEST, check_lease, check_owner
-from tape.core.errors import UsageError, quoted
+from tape.core.errors import JsonLimit, UsageError, quoted
 from tape.core.event import check_run_id
 from tape.core.ids import ID_GRAMMAR, ID_IN_WORDS, is_id
 from tape.core.outbox import MAX_TEXT, check_text
@@ -41,6 +42,7 @@ Cursor = Annotated[
     ),
 ]
 Body = Annotated[str, Meta(max_length=MAX_BODY, description="usually JSON; Tape does not interpret it")]
+JsonText = Annotated[str, Meta(max_length=MAX_BODY, description="JSON as text", extra_json_schema={"format": "json"})]
 JsonObject = Annotated[
     str, Meta(max_length=MAX_BODY, description="a JSON object as text", extra_json_schema={"format": "json-object"})
 ]
@@ -117,6 +119,13 @@ def checked_elsewhere(schema: Any) -> Rule:
     return Rule(schema, lambda what, value: None)
 
 
+def _check_json(what: str, value: Any) -> None:
+    try:
+        codec.decode(check_body(what, value))
+    except JsonLimit as error:
+        raise JsonLimit(f"{what} is JSON: {error}") from None
+
+
 def _check_names(what: str, value: Any) -> None:
     if not isinstance(value, tuple | list):
         raise UsageError(f"{what} is a list, not {quoted(value)}")
@@ -154,6 +163,7 @@ LABEL: Final = Rule(Label, _check_label)
 BODY: Final = Rule(Body, check_body)
 PATTERN: Final = Rule(SubjectPattern, check_body)
 CEL: Final = Rule(Cel, check_body)
+JSON: Final = Rule(JsonText, _check_json)
 OBJECT: Final = Rule(JsonObject, check_body)
 ID: Final = Rule(Id, _check_id)
 RUN_ID: Final = Rule(Id, lambda what, value: check_run_id(value))
