@@ -35,7 +35,7 @@ class App:
         except Exception as error:  # noqa: BLE001 - whatever it is, it becomes a problem or aborts the connection
             await self._fail(request, answer, error)
         finally:
-            self._node.meters.requests.add(1, answer.method, answer.route, answer.status)
+            self._node.meters.requests.add(1, request.method, answer.route, answer.status)
 
     async def _answer(self, request: Request, answer: ResponseSender) -> None:
         answer.origin = self._guard.check(request.raw_headers)

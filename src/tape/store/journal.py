@@ -73,7 +73,7 @@ class Journal:
         self._check(epoch, known)
         bounds = Bounds(floor, head)
         entries = intact(rows)
-        is_cut = len(entries) < len(rows) or len(rows) == PAGE or _weight(entries) >= PAGE_BYTES
+        is_cut = len(entries) < len(rows) or len(rows) == PAGE or sum(entry.weight for entry in entries) >= PAGE_BYTES
         scanned_to = entries[-1].global_seq if is_cut else max(after, min(through, bounds.head))
         start = max(after, bounds.floor - 1)  # below the floor there is a gap, and nothing is missing
         if is_everything(pattern):
@@ -187,7 +187,3 @@ def intact(rows: Sequence[Row]) -> list[Entry]:
                 raise Corrupt("its stored bytes are not what was written", entry.global_seq)
             return entries[:place]
     return entries
-
-
-def _weight(entries: Sequence[Entry]) -> int:
-    return sum(entry.weight for entry in entries)

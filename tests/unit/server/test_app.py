@@ -112,7 +112,8 @@ async def test_every_answer_is_counted_by_route_and_status(http: httpx.AsyncClie
 
 async def test_a_body_that_never_ends_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tape.server.http.request.BODY_S", 0.01)
-    scope = {"headers": [(b"content-type", b"application/json"), (b"content-length", b"9")]}
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"9")]
+    scope = {"method": "POST", "raw_path": b"/", "query_string": b"", "headers": headers}
 
     with anyio.fail_after(DEADLINE_S), pytest.raises(RequestTimeout):
         await Request(scope, nothing_comes).json()

@@ -1,5 +1,6 @@
 """Checks Host and Origin before anything else, so that a foreign web page cannot call the server."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -7,7 +8,8 @@ from typing import Final
 from tape.core.errors import quoted
 from tape.server.http.errors import MisdirectedRequest, OriginNotAllowed
 
-LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+# Any port, because a tunnel has a different one.
+_SERVED: Final = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?")
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -33,10 +35,10 @@ class Guard:
     def _checked_host(self, hosts: Sequence[str]) -> str:
         if len(hosts) != 1:
             raise MisdirectedRequest(f"a request names one host, not {len(hosts)}")
-        name, port = _split(hosts[0])
-        if name not in LOOPBACK or not _is_port(port):  # any port, because a tunnel has a different one
+        host = hosts[0].lower()
+        if _SERVED.fullmatch(host) is None:
             raise MisdirectedRequest(f"host {quoted(hosts[0])} is not served here; use localhost")
-        return hosts[0].lower()
+        return host
 
     def _is_allowed(self, origin: str, host: str) -> bool:
         return origin.lower() == f"http://{host}" or origin in self.origins
@@ -44,13 +46,3 @@ class Guard:
 
 def _values(headers: Headers, header: bytes) -> list[str]:
     return [value.decode("latin-1") for name, value in headers if name == header]
-
-
-def _split(host: str) -> tuple[str, str | None]:
-    """The host name in lower case, and the port if there is one."""
-    name, colon, port = host.lower().rpartition(":")
-    return (name, port) if colon and not host.endswith("]") else (host.lower(), None)
-
-
-def _is_port(port: str | None) -> bool:
-    return port is None or (port.isascii() and port.isdecimal() and len(port) <= 5)

@@ -28,12 +28,9 @@ class HeadLimits:
         self._bytes += size
         if self._headers > MAX_HEADERS:
             raise HeadersTooLarge(f"a request has at most {MAX_HEADERS} headers")
-        self._check(self._bytes, MAX_HEADER_BYTES)
+        if self._bytes > MAX_HEADER_BYTES:
+            raise headers_too_long()
 
-    def check_unfinished(self, size: int) -> None:
-        """Refuses a head that is too long before it ends: one header may be endless."""
-        self._check(size, MAX_HEAD)
 
-    def _check(self, size: int, most: int) -> None:
-        if size > most:
-            raise HeadersTooLarge(f"headers are at most {MAX_HEADER_BYTES:,} bytes")
+def headers_too_long() -> HeadersTooLarge:
+    return HeadersTooLarge(f"headers are at most {MAX_HEADER_BYTES:,} bytes")

@@ -8,7 +8,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tape.core.errors import TapeError
 from tape.server.http.errors import BadRequest, RequestTimeout
-from tape.server.http.head_limits import HeadLimits
+from tape.server.http.head_limits import MAX_HEAD, HeadLimits, headers_too_long
 from tape.server.http.problem import Problem
 
 HEAD_S: Final = 10.0
@@ -65,8 +65,8 @@ class HttpConnection(HttpToolsProtocol):
             self._unfinished += len(data)
             self._start_head_timeout()
         super().data_received(data)
-        if self._is_at_head and self._refused is None:
-            self._check_unfinished()
+        if self._is_at_head and self._refused is None and self._unfinished > MAX_HEAD:
+            self._refuse(headers_too_long())  # before the head ends: one header may be endless
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -104,12 +104,6 @@ class HttpConnection(HttpToolsProtocol):
         except TapeError as refused:
             self._refused = refused
             raise
-
-    def _check_unfinished(self) -> None:
-        try:
-            self._head.check_unfinished(self._unfinished)
-        except TapeError as refused:
-            self._refuse(refused)
 
     def _start_head_timeout(self) -> None:
         if self._deadline is None:

@@ -33,21 +33,12 @@ class Request:
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._scope = scope
         self._receive = receive
+        self.method: str = scope["method"]
+        self.raw_path: bytes = scope["raw_path"]
+        self.raw_headers: Sequence[tuple[bytes, bytes]] = scope["headers"]
+        self.has_query = bool(scope["query_string"])
         self.values: Mapping[str, str] = {}
         self.is_read = False
-
-    @property
-    def method(self) -> str:
-        return str(self._scope["method"])
-
-    @property
-    def raw_path(self) -> bytes:
-        return bytes(self._scope["raw_path"])
-
-    @property
-    def raw_headers(self) -> Sequence[tuple[bytes, bytes]]:
-        headers: Sequence[tuple[bytes, bytes]] = self._scope["headers"]
-        return headers
 
     @property
     def connection(self) -> HttpConnection:
@@ -61,10 +52,6 @@ class Request:
         if len(found) > 1:
             raise UsageError(f"header {name} may be given once, not {len(found)} times")
         return found[0].decode("latin-1") if found else None
-
-    @property
-    def has_query(self) -> bool:
-        return bool(self._scope["query_string"])
 
     def parameter(self, name: str) -> str | None:
         """A parameter of the query that may be given once."""

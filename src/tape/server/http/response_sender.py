@@ -22,16 +22,13 @@ class ResponseSender:
         self.status = ""
 
     @property
-    def method(self) -> str:
-        return self._request.method
-
-    @property
     def is_started(self) -> bool:
         return bool(self.status)
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            await self._finish_small_body()
+            if self._request.is_unread and self._request.has_small_body:
+                await self._linger()  # so that the connection can be reused
             self.status = str(message["status"])
             self._closes = self._request.is_unread
             message = {**message, "headers": [*message.get("headers", ()), *self._headers()]}
@@ -47,11 +44,6 @@ class ResponseSender:
             origin = self.origin.encode("latin-1")
             headers += [(b"access-control-allow-origin", origin), (b"access-control-expose-headers", EXPOSED)]
         return [*headers, (b"vary", b"Origin")]
-
-    async def _finish_small_body(self) -> None:
-        """Reads a small unread body, so that the connection can be reused."""
-        if self._request.is_unread and self._request.has_small_body:
-            await self._linger()
 
     async def _linger(self) -> None:
         """Reads an unread body for a moment: closing while data arrives would reset the response."""
