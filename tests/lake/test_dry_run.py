@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tape.cli.main import run
-from tape.cli.sparkline import sparkline
+from tape.cli.reaction.dry_run import sparkline
 from tape.core.errors import BrokerOverflowError, Conflict, InvalidCursor, UsageError
 from tape.core.event import Entry, Event
 from tape.core.ids import GlobalSeq

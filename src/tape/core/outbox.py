@@ -18,10 +18,8 @@ from tape.core.task import Died, Done, Failed, Outcome, Released
 
 Begin: TypeAlias = Literal["pending", "now", "all"] | int
 
-DEFAULT_CHANNEL: Final = "outbox_default"
 MAX_GENERATION: Final = 2**63 - 1
 MAX_RETRIES: Final = 2**31 - 2
-MAX_CHANNEL: Final = 63  # the longest identifier in Postgres
 MAX_TEXT: Final = 512
 MAX_ERROR: Final = 4096
 NUL: Final = "\\u0000"

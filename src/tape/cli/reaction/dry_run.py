@@ -12,15 +12,18 @@ import click
 from tape.cli import output
 from tape.cli.choices import Choices, in_lake, run as finish, shared
 from tape.cli.spans import DurationType
-from tape.cli.sparkline import sparkline
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tape.core.event import Entry
     from tape.core.search import DayFound
     from tape.lake.search.dry_run import DryRunSummary, EntryPosition, HistoryQuery
     from tape.lake.sql.predicate import CompiledPart
 
 SAMPLE_CELLS: Final = 100
+BARS: Final = " ▁▂▃▄▅▆▇█"
+BARS_IN_LINE: Final = 60
 
 
 @click.command("dry-run")
@@ -169,3 +172,11 @@ def _sample(entry: Entry) -> tuple[str, ...]:
 
 def _date(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).date().isoformat()
+
+
+def sparkline(numbers: Sequence[int], cells: int = BARS_IN_LINE) -> str:
+    """A bar for each number, or for each group of neighbours; only zeros have no bar."""
+    together = max(1, -(-len(numbers) // cells))
+    sums = [sum(numbers[first : first + together]) for first in range(0, len(numbers), together)]
+    most = max(sums, default=0) or 1
+    return "".join(BARS[-(-number * (len(BARS) - 1) // most)] for number in sums)

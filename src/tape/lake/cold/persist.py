@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Final, Generic, NoReturn, TypeVar
 
 import anyio
+from anyio import to_thread
+from duckdb import DuckDBPyConnection
 
 from tape.core.background import background
 from tape.core.errors import BrokerOverflowError, Conflict, InvalidCursor, TapeError
@@ -19,13 +21,14 @@ from tape.core.ids import RunId, Seq
 from tape.core.ports import EventBroker
 from tape.core.run import RunMeta
 from tape.lake.cold.buffer import ColdBatch, RowBuffer
-from tape.lake.cold.file import ColdRunFile
 from tape.lake.file_lock import exclusive_lock
+from tape.store.duckdb.connection import open_to_write
 from tape.store.duckdb.events import EventRow, Events, Gap, Last
 
 IDLE_S: Final = 1.0
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 async def persist_to_duckdb(
@@ -51,6 +54,35 @@ async def _persist(copy: "_RunCopy[T]", path: Path, meta: RunMeta | None) -> Non
             await copy.write_to(file, meta or RunMeta())
         finally:
             await file.close()
+
+
+class ColdRunFile:
+    """The file of a run, written in a thread by one call at a time; closed when idle, as an open one costs memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._events: Events | None = None
+
+    async def call(self, act: Callable[[Events], R]) -> R:
+        """Calls a function with the tables; opens the file if it is not open."""
+        return await to_thread.run_sync(self._call, act)
+
+    async def close(self) -> None:
+        """Flushes and closes the file; the next call opens it again."""
+        events, self._events = self._events, None
+        if events is not None:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(events.close)
+
+    def _call(self, act: Callable[[Events], R]) -> R:
+        if self._events is None:
+            self._events = Events(open_to_write(self._path, _create_tables))
+            self._events.create()  # a file that the user made may have other tables only
+        return act(self._events)
+
+
+def _create_tables(connection: DuckDBPyConnection) -> None:
+    Events(connection).create()
 
 
 class _RunCopy(Generic[T]):

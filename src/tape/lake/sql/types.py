@@ -13,7 +13,6 @@ from tape.core.errors import UsageError
 from tape.lake.sql.text import call, case, cast, chain, infix, is_among, is_known, is_null, literal, negate
 
 SHAPE: Final = 3  # the first letters of a type's name identify it: DECIMAL(4,1) is DEC
-INT_SHAPE: Final = "BIG"
 DOUBLE_SHAPES: Final = ("DOU", "DEC")
 LIST_SHAPE: Final = "ARR"
 MAP_SHAPE: Final = "OBJ"

@@ -1,6 +1,7 @@
 """The outbox in a Postgres database: a pool for statements, and a connection that listens."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -11,10 +12,11 @@ import asyncpg
 from tape.core.errors import Unavailable
 from tape.store.caller_connection import check_schema, in_schema, moved
 from tape.store.clock import now_ms
+from tape.store.connection import Row
+from tape.store.outbox.database import RunStatement
 from tape.store.postgres.errors import LOST, REFUSED, error_text, refused, translate
 from tape.store.postgres.migrate import BOTH_FIRST
 from tape.store.postgres.named import numbered
-from tape.store.postgres.outbox_steps import PostgresSteps
 from tape.store.postgres.outbox_wake import OutboxWake
 from tape.store.postgres.owners import check_owners, created
 from tape.store.postgres.qualified import PIN, SEARCH_PATH
@@ -65,6 +67,25 @@ class LentConnections:
         if connection.get_server_pid() in self._pids:
             self._pids.discard(connection.get_server_pid())
             await connection.reset()
+
+
+class PostgresSteps:
+    """The operations of an outbox; each is one call of a function."""
+
+    async def claim(self, run: RunStatement, asked: Mapping[str, Any]) -> list[Row]:
+        return await run("claim", **asked)
+
+    async def fan_out(self, run: RunStatement, limit: int) -> None:
+        await run("fan_out", most=limit)
+
+    async def settle(self, run: RunStatement, rows: Sequence[Mapping[str, Any]]) -> list[Row]:
+        return await run("settle", settled=json.dumps(rows))
+
+    async def retire(self, run: RunStatement, asked: Mapping[str, Any]) -> list[Row]:
+        return await run("retire", **asked)
+
+    def check_partitions(self) -> None:
+        return
 
 
 class PostgresOutbox:

@@ -6,12 +6,10 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tape.core.errors import UsageError, quoted
-
-Synchronous = Literal["extra", "full", "normal", "off"]
 
 KEEP_IN_MEMORY: Final = 10_000
 BUSY_S: Final = 10.0
