@@ -112,11 +112,15 @@ def run(main: Callable[[], Awaitable[T]]) -> T:
     return interrupts.run(main)
 
 
-async def use_node(choices: Choices, ask: Callable[[AsyncNode], Awaitable[T]], *, must_exist: bool = False) -> T:
-    """What the node answers; a command that creates nothing says that its store `must_exist`."""
-    async with choices.open_node(must_exist=must_exist) as node:
-        return await ask(node)
-    raise AssertionError("unreachable")
+def ask_node(choices: Choices, ask: Callable[[AsyncNode], Awaitable[T]], *, must_exist: bool = True) -> T:
+    """What the node answers; a command that may create its store says that none `must_exist`."""
+
+    async def asked() -> T:
+        async with choices.open_node(must_exist=must_exist) as node:
+            return await ask(node)
+        raise AssertionError("unreachable")
+
+    return run(asked)
 
 
 def run_in_thread(work: Callable[[], T]) -> T:

@@ -34,6 +34,13 @@ def write_json(value: object) -> None:
     write(_json(value))
 
 
+def write_record(record: object) -> None:
+    """Writes a value of the library as one line of JSON."""
+    from tape.wire.result_json import plain
+
+    write_json(plain(record))
+
+
 def note_json(value: object) -> None:
     """Writes a line of JSON to stderr."""
     _progress.clear()

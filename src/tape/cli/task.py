@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from tape.cli import output
-from tape.cli.choices import Choices, run as finish, shared, use_node
+from tape.cli.choices import Choices, ask_node, shared
 from tape.cli.noun_group import NounGroup
 
 if TYPE_CHECKING:
     from tape.core.task import Task, TaskId, TaskStatus
     from tape.sdk.nouns.node import AsyncNode
-
-T = TypeVar("T")
 
 MAX_ROWS: Final = 1_000
 MAX_DEAD: Final = 1_000_000
@@ -42,12 +38,10 @@ def list_tasks(choices: Choices, reaction_id: str, status: str | None, limit: in
     from tape.core.task import TaskStatus
 
     wanted = None if status is None else TaskStatus[status.upper()]
-    found = finish(partial(_call, choices, lambda node: _listed(node, reaction_id, wanted, limit)))
+    found = ask_node(choices, lambda node: _listed(node, reaction_id, wanted, limit))
     if choices.is_json:
-        from tape.wire.result_json import plain
-
         for each in found:
-            output.write_json(plain(each))
+            output.write_record(each)
     else:
         output.listing(map(_line, found), "there is nothing of the kind; tape work MODULE makes tasks of what matches")
 
@@ -65,15 +59,11 @@ def replay(choices: Choices, task_ids: tuple[str, ...], reaction_id: str | None,
     """Make dead tasks pending again: the named ones, those of a reaction, or all."""
     if sum((bool(task_ids), bool(reaction_id), is_all)) != 1:
         raise click.UsageError("name tasks, or give --reaction, or --all")
-    replayed = finish(partial(_call, choices, lambda node: _replay(node, task_ids, reaction_id or "", limit)))
+    replayed = ask_node(choices, lambda node: _replay(node, task_ids, reaction_id or "", limit))
     if choices.is_json:
         output.write_json({"replayed": list(replayed)})
     else:
         output.write(f"{output.count(len(replayed), 'task', 'tasks')} replayed")
-
-
-async def _call(choices: Choices, ask: Callable[[AsyncNode], Awaitable[T]]) -> T:
-    return await use_node(choices, ask, must_exist=True)
 
 
 async def _listed(node: AsyncNode, reaction_id: str, status: TaskStatus | None, limit: int) -> list[Task]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 
 from tape.cli import output
-from tape.cli.choices import Choices, run as finish, shared, use_node
+from tape.cli.choices import Choices, ask_node, run as finish, shared
 from tape.cli.noun_group import NounGroup
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 MAX_ROWS: Final = 1_000
 
-T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., object])
 
 
@@ -47,7 +46,7 @@ def _guarded(command: Command) -> Command:
 @click.pass_obj
 def get(choices: Choices, namespace: str, key: str) -> None:
     """Print the newest version of a value."""
-    found = finish(partial(use_node, choices, lambda node: node.values.newest(namespace, key), must_exist=True))
+    found = ask_node(choices, lambda node: node.values.newest(namespace, key))
     if found.deleted:
         raise _missing(found)
     _write(choices, found, is_bare=True)
@@ -66,12 +65,10 @@ def set_value(
     from tape.core import codec
 
     new: JsonValue = codec.decode(text)
-    written = finish(
-        partial(
-            use_node,
-            choices,
-            lambda node: node.values.set(namespace, key, new, if_version=if_version, writer=writer, key=call_key),
-        )
+    written = ask_node(
+        choices,
+        lambda node: node.values.set(namespace, key, new, if_version=if_version, writer=writer, key=call_key),
+        must_exist=False,
     )
     _write(choices, written)
 
@@ -85,13 +82,9 @@ def delete(
     choices: Choices, namespace: str, key: str, if_version: int | None, call_key: str | None, writer: str
 ) -> None:
     """Write a tombstone, which is a version too."""
-    deleted = finish(
-        partial(
-            use_node,
-            choices,
-            lambda node: node.values.delete(namespace, key, if_version=if_version, writer=writer, key=call_key),
-            must_exist=True,
-        )
+    deleted = ask_node(
+        choices,
+        lambda node: node.values.delete(namespace, key, if_version=if_version, writer=writer, key=call_key),
     )
     if deleted.version == 0:
         raise _missing(deleted)
@@ -105,10 +98,7 @@ def delete(
 @click.pass_obj
 def history(choices: Choices, namespace: str, key: str, limit: int) -> None:
     """Print the newest versions, the oldest of them first."""
-    changes = finish(
-        partial(use_node, choices, lambda node: node.values.history(namespace, key, limit), must_exist=True)
-    )
-    for change in changes:
+    for change in ask_node(choices, lambda node: node.values.history(namespace, key, limit)):
         _write(choices, change.value, change)
 
 
@@ -140,9 +130,7 @@ async def _watch(choices: Choices, namespace: str, key: str, from_version: int |
 def _write(choices: Choices, value: Value, change: ValueChange | None = None, is_bare: bool = False) -> None:
     """Prints a version: as JSON all of it, else the value, with its version unless only the value was asked for."""
     if choices.is_json:
-        from tape.wire.result_json import plain
-
-        output.write_json(plain(value if change is None else change))
+        output.write_record(value if change is None else change)
     elif is_bare:
         output.write(output.escape(value.value_json))
     else:

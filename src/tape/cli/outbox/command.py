@@ -75,14 +75,13 @@ def list_records(
     """List rows, newest first."""
     from tape.core.outbox import OutboxStatus
     from tape.operations.outbox import ListOutbox
-    from tape.wire.result_json import plain
 
     wanted = OutboxStatus(status) if status else None
     request = ListOutbox(status=wanted, event_type=event_type, generation=generation, limit=limit, cursor=cursor)
     page = call(choices, schema, request)
     if choices.is_json:
         for record in page.rows:
-            output.write_json(plain(record))
+            output.write_record(record)
     else:
         output.listing(map(_row, page.rows), "there is nothing like that in the outbox")
     if page.next_cursor:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tape.cli import output
-from tape.cli.choices import Choices, run as finish, shared, use_node
+from tape.cli.choices import Choices, ask_node, shared
 from tape.cli.doctor.facts import write_facts
 from tape.cli.noun_group import NounGroup
 from tape.cli.reaction.backfill import backfill
@@ -61,7 +60,7 @@ def add(choices: Choices, /, **options: Any) -> None:
     if options["publish_target"]:
         kind = HandlerKind.PUBLISH
     asked = Reaction(handler_kind=kind, **options)
-    _show(choices, finish(partial(use_node, choices, lambda node: node.reactions.register(asked))))
+    _show(choices, ask_node(choices, lambda node: node.reactions.register(asked), must_exist=False))
 
 
 @reaction.command("ls")
@@ -70,12 +69,10 @@ def add(choices: Choices, /, **options: Any) -> None:
 @click.pass_obj
 def list_reactions(choices: Choices, subject_pattern: str) -> None:
     """List reactions, all or those of exactly PATTERN."""
-    records = finish(partial(use_node, choices, lambda node: _all(node, subject_pattern), must_exist=True))
+    records = ask_node(choices, lambda node: _all(node, subject_pattern))
     if choices.is_json:
-        from tape.wire.result_json import plain
-
         for record in records:
-            output.write_json(plain(record))
+            output.write_record(record)
     else:
         output.listing(map(_line, records), "there is nothing to react; tape reaction add registers a reaction")
 

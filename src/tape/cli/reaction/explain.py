@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from tape.cli import output
-from tape.cli.choices import Choices, in_lake, run as finish, shared, use_node
+from tape.cli.choices import Choices, ask_node, in_lake, shared
 
 if TYPE_CHECKING:
     from tape.core.explanation import Explanation, LifecycleEvent
@@ -39,13 +38,9 @@ ANSWERS: Final = {
 @click.pass_obj
 def explain(choices: Choices, reaction_id: str, global_seq: int) -> None:
     """Show why the entry at GLOBAL_SEQ became a task of ID, or why not."""
-    from tape.wire.result_json import plain
-
-    explanation = finish(
-        partial(use_node, choices, lambda node: node.reactions.explain(reaction_id, global_seq), must_exist=True)
-    )
+    explanation = ask_node(choices, lambda node: node.reactions.explain(reaction_id, global_seq))
     if choices.is_json:
-        output.write_json(plain(explanation))
+        output.write_record(explanation)
     else:
         _print(explanation)
 

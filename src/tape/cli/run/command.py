@@ -44,9 +44,7 @@ def show(choices: Choices, run_id: str) -> None:
 
     found = finish(partial(call, choices, ShowRun(run_id=run_id)))
     if choices.is_json:
-        from tape.wire.result_json import plain
-
-        output.write_json(plain(found))
+        output.write_record(found)
     else:
         summary = {} if found.ledger is None else found.ledger.summary
         facts = ((name.replace("_", " "), str(fact)) for name, fact in summary.items() if fact)

@@ -52,10 +52,8 @@ def list_runs(choices: Choices, /, limit: int, **filters: Any) -> None:
     """List runs, open ones first unless filters or --order say otherwise."""
     records = finish(partial(_listed, choices, filters, limit))
     if choices.is_json:
-        from tape.wire.result_json import plain
-
         for record in records:
-            output.write_json(plain(record))
+            output.write_record(record)
     else:
         rows = ((_status(record), output.paint(record.run_id, "bold"), *_numbers(record)) for record in records)
         is_filtered = any(value is not None for value in filters.values())

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from tape.cli import output
-from tape.cli.choices import Choices, run as finish, shared
+from tape.cli.choices import Choices, ask_node, shared
 
 if TYPE_CHECKING:
-    from tape.core.codec import JsonValue
     from tape.core.gate import SignalResult
 
 
@@ -26,19 +24,12 @@ def signal(choices: Choices, run_id: str, gate: str, resolution: str, key: str |
     """Answer JSON at GATE of RUN; if RUN waits there, it may go on."""
     from tape.core import codec
 
-    sent = finish(partial(_send, choices, run_id, gate, codec.decode(resolution), key))
+    answer = codec.decode(resolution)
+    sent = ask_node(choices, lambda node: node.gates.send(run_id, gate, answer, key=key))
     if choices.is_json:
-        from tape.wire.result_json import plain
-
-        output.write_json(plain(sent))
+        output.write_record(sent)
     else:
         output.write(f"{output.escape(sent.run_id)}  {_describe(sent)}")
-
-
-async def _send(choices: Choices, run_id: str, gate: str, resolution: JsonValue, key: str | None) -> SignalResult:
-    async with choices.open_node(must_exist=True) as node:
-        return await node.gates.send(run_id, gate, resolution, key=key)
-    raise AssertionError("unreachable")
 
 
 def _describe(sent: SignalResult) -> str:
