@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -75,7 +76,7 @@ def evaluate_sql(frame: DataFrame, compiled_predicates: Sequence[CompiledPredica
 def _evaluate_some(frame: DataFrame, compiled_predicates: Sequence[CompiledPredicate]) -> list[list[SqlResult]]:
     conditions = [f"{each.condition} AS c{number}" for number, each in enumerate(compiled_predicates)]
     doubts = [f"{each.doubt or 'false'} AS d{number}" for number, each in enumerate(compiled_predicates)]
-    rows = frame.orderBy("global_seq").selectExpr(*conditions, *doubts).collect()
+    rows = sorted(frame.selectExpr("global_seq", *conditions, *doubts).collect(), key=itemgetter("global_seq"))
     return [
         [SqlResult(row[f"c{number}"], row[f"d{number}"]) for row in rows] for number in range(len(compiled_predicates))
     ]
@@ -86,11 +87,9 @@ def batched(compiled_predicates: Sequence[CompiledPredicate], size: int) -> list
 
 
 def evaluate_udf(frame: DataFrame, texts: Sequence[str]) -> list[list[Verdict]]:
-    rows = (
-        frame.mapInArrow(partial(evaluate_all, tuple(texts)), UDF_RESULTS).orderBy("predicate", "global_seq").collect()
-    )
+    rows = frame.mapInArrow(partial(evaluate_all, tuple(texts)), UDF_RESULTS).collect()
     results: list[list[Verdict]] = [[] for _ in texts]
-    for row in rows:
+    for row in sorted(rows, key=itemgetter("global_seq")):
         results[row["predicate"]].append(Verdict(matched=row["matched"], error=row["error"]))
     return results
 
