@@ -122,3 +122,23 @@ async def test_the_console_shows_the_end_of_a_run_and_goes_on_when_it_is_opened_
 
     await expect(screen.row(2)).to_contain_text("second")
     await screen.status("live")
+
+
+async def test_two_runs_side_by_side_go_on_when_they_are_opened_again(
+    page: Page, http: httpx.Client, between: Gateway
+) -> None:
+    screen = Screen(page, f"http://127.0.0.1:{between.port}")
+    for run_id in ("left", "right"):
+        open_run(http, run_id)
+        publish(http, run_id, [{"payload": "first"}])
+        http.post(f"/runs/{run_id}/close")
+    await screen.open("#/runs/right?with=left")
+    await expect(page.locator(".heads [role=status]")).to_have_text(["complete", "complete"])
+
+    for run_id in ("left", "right"):
+        open_run(http, run_id)
+        publish(http, run_id, [{"payload": f"second of {run_id}"}])
+
+    await expect(page.locator(".pair.heads ~ * .pair").last).to_contain_text("second of right")
+    await expect(page.locator(".heads [role=status]")).to_have_text(["live", "live"])
+    assert screen.console_errors == []

@@ -9,6 +9,7 @@ import { Json } from "./json.js"
 import { List } from "./list.js"
 import { address, amend } from "./place.js"
 import { ROW_HEIGHT } from "./row.js"
+import { useResumed } from "./run.js"
 import { Dot } from "./runs.js"
 import { Notice, Status } from "./status.js"
 import { visible } from "./visible.js"
@@ -18,6 +19,8 @@ export function Compare({ place, directory }) {
   useWatched(directory)
   const parent = useWatched(useOpened(() => openFeed(place.with), [place.with]))
   const child = useWatched(useOpened(() => openFeed(place.name), [place.name]))
+  useResumed(parent, directory.find(place.with) ?? { run_id: place.with }, directory.runs)
+  useResumed(child, directory.find(place.name) ?? { run_id: place.name }, directory.runs)
   const fork = child.fork?.childRunId === place.name ? child.fork : null
   const rows = useMemo(() => align(parent.entries, child.entries, fork), [parent.entries.length, child.entries.length, fork])
   const first = firstDifference(rows)

@@ -44,7 +44,7 @@ function OpenRun({ place, detail, directory }) {
 
 // Resumes a feed that has ended when its run is open again, in this journal or another one. The list of runs may be
 // older than the end, so the run itself is asked, at most once for each answer of the list.
-function useResumed(feed, run, runs) {
+export function useResumed(feed, run, runs) {
   const isEnded = feed.status.is === "over"
   useEffect(() => {
     if (!isEnded || run.status === "complete") return
