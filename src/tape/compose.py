@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tape.matcher.dispatcher import WorkerConfig
     from tape.operations.ledgers import EventLog, OperationCalls
     from tape.outbox.forwarder import Destination
-    from tape.runs.ledgers import Ledgers
+    from tape.runs.ledgers import LocalLedgers
     from tape.sdk.durable.agent_job import Function
     from tape.sdk.durable.agent_worker import AgentOptions
     from tape.sdk.nouns.blocking import Node
@@ -224,14 +224,14 @@ async def open_outbox_operations(url: str, schema: str) -> AsyncIterator["Operat
         yield far
 
 
-def ledgers_of(store: Store, journal: Journal, outbox: str = "") -> "Ledgers":
+def ledgers_of(store: Store, journal: Journal, outbox: str = "") -> "LocalLedgers":
     """The ledgers of a store; they run its other operations too, and those of the outbox at a URL."""
     from tape.matcher.reactions import Reactions
     from tape.matcher.tasks import Tasks
     from tape.outbox.operations import OutboxOperations
-    from tape.runs.ledgers import Ledgers
+    from tape.runs.ledgers import LocalLedgers
 
-    return Ledgers(store, journal, Reactions(store, journal), Tasks(store, journal), OutboxOperations(outbox))
+    return LocalLedgers(store, journal, Reactions(store, journal), Tasks(store, journal), OutboxOperations(outbox))
 
 
 def _is_far(url: str) -> bool:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tape.core.lake import LakeQueries
     from tape.core.search import Searches
     from tape.runs.cold_runs import ColdRuns
-    from tape.runs.ledgers import Ledgers
+    from tape.runs.ledgers import LocalLedgers
     from tape.server.grpc.server import GrpcServer
     from tape.server.node import Node
 
@@ -114,7 +114,7 @@ async def serve(service: Service, on_ready: Callable[[Address, Address | None], 
         await serve_node(node, service.http, service.origins, ready, grpc_server)
 
 
-def _grpc_server(service: Service, store: Store, node: "Node", ledgers: "Ledgers") -> "GrpcServer | None":
+def _grpc_server(service: Service, store: Store, node: "Node", ledgers: "LocalLedgers") -> "GrpcServer | None":
     """The gRPC server; without its packages there is none, unless it was asked for."""
     if service.grpc is None or (find_spec("grpc") is None and not service.needs_grpc):
         return None

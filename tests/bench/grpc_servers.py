@@ -17,7 +17,7 @@ import grpc
 from tape.bus.journal import Journal
 from tape.compose import open_store, run_journal
 from tape.core.event import Event
-from tape.runs.ledgers import Ledgers
+from tape.runs.ledgers import LocalLedgers
 from tape.server.grpc.rpc_context import RpcContext
 from tape.server.grpc.server import GrpcServer
 from tape.server.http.address import Address
@@ -45,7 +45,7 @@ def started(kind: str, store: str) -> Iterator["subprocess.Popen[str]"]:
 async def serve_ours(store_url: str) -> None:
     async with open_store(store_url) as store, run_journal(store) as journal:
         await _fill(journal)
-        ledgers = Ledgers(store, journal)
+        ledgers = LocalLedgers(store, journal)
         rpc = RpcContext(
             store=store, journal=journal, ledgers=ledgers, operations=ledgers, subscribers=Subscribers(2_000)
         )

@@ -11,7 +11,7 @@ from tape.core.obligation import ObligationStatus
 from tape.core.ports import Store
 from tape.core.run_state import RunStatus
 from tape.core.timer import Timer
-from tape.runs.ledgers import Ledgers
+from tape.runs.ledgers import LocalLedgers
 from tape.sdk.durable.compensation_job import CompensationJob
 from tape.sdk.durable.dispatch_job import DispatchJob
 from tape.sdk.durable.receiver import Receiver, message_of
@@ -37,7 +37,7 @@ class Apps(NamedTuple):
 @pytest.fixture(params=["embedded", "grpc"])
 async def apps(request: pytest.FixtureRequest, store: Store, journal: Journal) -> AsyncIterator[Apps]:
     if request.param == "embedded":
-        yield Apps(*(AsyncNode(Ledgers(store, journal), app) for app in ("shop", "payments", "")))
+        yield Apps(*(AsyncNode(LocalLedgers(store, journal), app) for app in ("shop", "payments", "")))
         return
     async with (
         served(store, journal) as url,

@@ -14,7 +14,7 @@ from tape.core.fork_policy import EffectPolicy
 from tape.core.ids import RunId
 from tape.core.ports import Store
 from tape.core.run_state import RunState, RunStatus
-from tape.runs.ledgers import Ledgers
+from tape.runs.ledgers import LocalLedgers
 from tape.sdk.durable.agent_job import AgentJob
 from tape.sdk.durable.compensation_job import CompensationJob
 from tape.sdk.nouns.node import AsyncNode
@@ -126,7 +126,7 @@ async def test_a_divergence_of_a_replaying_fork_pauses_it(node: AsyncNode, store
     parent = (await begin_run(node, owner="w1")).run_id
     await live(node, shop, parent)
     last = (await read_all(journal, parent))[-1].seq
-    children = await Ledgers(store, journal).fork(RunId(parent), last, EffectPolicy.REPLAY, mutation="milk")
+    children = await LocalLedgers(store, journal).fork(RunId(parent), last, EffectPolicy.REPLAY, mutation="milk")
     paused = await live(node, shop, children[0].run_id)
 
     assert paused.status is RunStatus.RUNNING and MADE == ["tea"]

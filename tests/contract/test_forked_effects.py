@@ -12,7 +12,7 @@ from tape.core.ledger_diff import compare_actions
 from tape.core.ports import Store
 from tape.core.run_state import RunState, RunStatus
 from tape.operations.run_actions import read_actions
-from tape.runs.ledgers import Ledgers
+from tape.runs.ledgers import LocalLedgers
 from tape.sdk.durable.agent_job import AgentJob
 from tape.sdk.durable.agent_worker import AgentWorker
 from tape.sdk.nouns.node import AsyncNode
@@ -59,8 +59,8 @@ def calls() -> list[str]:
 
 
 @pytest.fixture
-def ledgers(store: Store, journal: Journal) -> Ledgers:
-    return Ledgers(store, journal)
+def ledgers(store: Store, journal: Journal) -> LocalLedgers:
+    return LocalLedgers(store, journal)
 
 
 async def parent(node: AsyncNode) -> RunState:
@@ -68,7 +68,9 @@ async def parent(node: AsyncNode) -> RunState:
     return await AgentJob(node, "treasury", sweep, owner="w0").resume(run_id)
 
 
-async def child(ledgers: Ledgers, run_id: str, at_seq: int, policy: EffectPolicy, mutation: object = None) -> RunId:
+async def child(
+    ledgers: LocalLedgers, run_id: str, at_seq: int, policy: EffectPolicy, mutation: object = None
+) -> RunId:
     entries = await ledgers.fork(RunId(run_id), at_seq, policy, mutation=mutation)  # type: ignore[arg-type]
     return entries[0].run_id
 
@@ -85,7 +87,7 @@ async def place_of(journal: Journal, run_id: str, tool: str, verb: str = "confir
 
 @pytest.mark.parametrize("at", ["nothing", "half", "everything"])
 async def test_a_replay_is_served_what_was_recorded_and_nothing_fires(
-    node: AsyncNode, ledgers: Ledgers, journal: Journal, calls: list[str], at: str
+    node: AsyncNode, ledgers: LocalLedgers, journal: Journal, calls: list[str], at: str
 ) -> None:
     origin = await parent(node)
     places = {"nothing": 0, "half": await place_of(journal, origin.run_id, "wire")}
@@ -99,7 +101,7 @@ async def test_a_replay_is_served_what_was_recorded_and_nothing_fires(
 
 
 async def test_what_the_parent_never_did_cannot_be_replayed(
-    node: AsyncNode, ledgers: Ledgers, journal: Journal, calls: list[str]
+    node: AsyncNode, ledgers: LocalLedgers, journal: Journal, calls: list[str]
 ) -> None:
     origin = await parent(node)
     at_seq = await place_of(journal, origin.run_id, "wire")
@@ -112,7 +114,7 @@ async def test_what_the_parent_never_did_cannot_be_replayed(
 
 
 async def test_a_stub_answers_for_what_is_new_and_what_is_inherited_is_served(
-    node: AsyncNode, ledgers: Ledgers, journal: Journal, calls: list[str]
+    node: AsyncNode, ledgers: LocalLedgers, journal: Journal, calls: list[str]
 ) -> None:
     origin = await parent(node)
     at_seq = await place_of(journal, origin.run_id, "wire")
@@ -126,7 +128,7 @@ async def test_a_stub_answers_for_what_is_new_and_what_is_inherited_is_served(
 
 
 async def test_live_effects_take_place_after_the_fork_under_keys_of_the_child(
-    node: AsyncNode, ledgers: Ledgers, journal: Journal, calls: list[str]
+    node: AsyncNode, ledgers: LocalLedgers, journal: Journal, calls: list[str]
 ) -> None:
     origin = await parent(node)
     at_seq = await place_of(journal, origin.run_id, "wire")
@@ -140,7 +142,7 @@ async def test_live_effects_take_place_after_the_fork_under_keys_of_the_child(
 
 @pytest.mark.parametrize("policy", EffectPolicy)
 async def test_a_child_that_fails_undoes_nothing_of_its_parent(
-    node: AsyncNode, ledgers: Ledgers, journal: Journal, calls: list[str], policy: EffectPolicy
+    node: AsyncNode, ledgers: LocalLedgers, journal: Journal, calls: list[str], policy: EffectPolicy
 ) -> None:
     origin = await parent(node)
     run_id = await child(ledgers, origin.run_id, await place_of(journal, origin.run_id, "wire"), policy)
@@ -158,7 +160,9 @@ async def test_a_child_that_fails_undoes_nothing_of_its_parent(
 
 
 @pytest.mark.parametrize("policy", [REPLAY, STUB])
-async def test_no_client_makes_a_sheltered_run_act(node: AsyncNode, ledgers: Ledgers, policy: EffectPolicy) -> None:
+async def test_no_client_makes_a_sheltered_run_act(
+    node: AsyncNode, ledgers: LocalLedgers, policy: EffectPolicy
+) -> None:
     run_id = await child(ledgers, (await parent(node)).run_id, 0, policy)
 
     with pytest.raises(UsageError, match="no outbox"):
@@ -172,7 +176,7 @@ async def test_no_client_makes_a_sheltered_run_act(node: AsyncNode, ledgers: Led
 
 
 async def test_a_child_of_a_child_is_served_what_both_before_it_did(
-    node: AsyncNode, ledgers: Ledgers, journal: Journal, calls: list[str]
+    node: AsyncNode, ledgers: LocalLedgers, journal: Journal, calls: list[str]
 ) -> None:
     origin = await parent(node)
     at_seq = await place_of(journal, origin.run_id, "wire")
@@ -186,7 +190,7 @@ async def test_a_child_of_a_child_is_served_what_both_before_it_did(
 
 
 async def test_a_child_keeps_the_answers_and_the_budget_that_it_inherits(
-    node: AsyncNode, ledgers: Ledgers, journal: Journal
+    node: AsyncNode, ledgers: LocalLedgers, journal: Journal
 ) -> None:
     run_id = (await node.runs.begin("treasury")).run.run_id
     await node.budgets.set(run_id, 1, 100)
@@ -204,7 +208,7 @@ async def test_a_child_keeps_the_answers_and_the_budget_that_it_inherits(
 
 
 async def test_p16_a_fork_leaves_the_ledgers_of_its_parent_as_they_were(
-    node: AsyncNode, ledgers: Ledgers, journal: Journal
+    node: AsyncNode, ledgers: LocalLedgers, journal: Journal
 ) -> None:
     origin = await parent(node)
     before = [await read_all(journal, origin.run_id), await read_actions(ledgers, origin.run_id)]
@@ -215,14 +219,16 @@ async def test_p16_a_fork_leaves_the_ledgers_of_its_parent_as_they_were(
     assert await node.runs.get(origin.run_id) == origin
 
 
-async def test_the_fork_s_entry_has_the_policy_for_effects(node: AsyncNode, ledgers: Ledgers, journal: Journal) -> None:
+async def test_the_fork_s_entry_has_the_policy_for_effects(
+    node: AsyncNode, ledgers: LocalLedgers, journal: Journal
+) -> None:
     run_id = await child(ledgers, (await parent(node)).run_id, 2, STUB)
 
     (entry,) = [entry for entry in await read_all(journal, run_id) if entry.type == "fork"]
     assert isinstance(entry.payload, dict) and entry.payload["effects"] == "stub"
 
 
-async def test_a_run_without_ledgers_leaves_none(node: AsyncNode, ledgers: Ledgers, journal: Journal) -> None:
+async def test_a_run_without_ledgers_leaves_none(node: AsyncNode, ledgers: LocalLedgers, journal: Journal) -> None:
     await journal.open_run("plain")
     await journal.append(tape.Event(run_id="plain", payload=1))
 
@@ -232,7 +238,7 @@ async def test_a_run_without_ledgers_leaves_none(node: AsyncNode, ledgers: Ledge
         await node.runs.get(run_id)
 
 
-async def test_a_compacted_run_has_no_results_to_serve(node: AsyncNode, ledgers: Ledgers) -> None:
+async def test_a_compacted_run_has_no_results_to_serve(node: AsyncNode, ledgers: LocalLedgers) -> None:
     origin = await parent(node)
     await node.runs.compact(origin.run_id)
 
@@ -240,7 +246,9 @@ async def test_a_compacted_run_has_no_results_to_serve(node: AsyncNode, ledgers:
         await child(ledgers, origin.run_id, 1, REPLAY)
 
 
-async def test_decisions_and_effects_stand_side_by_side(node: AsyncNode, ledgers: Ledgers, journal: Journal) -> None:
+async def test_decisions_and_effects_stand_side_by_side(
+    node: AsyncNode, ledgers: LocalLedgers, journal: Journal
+) -> None:
     origin = await parent(node)
     at_seq = await place_of(journal, origin.run_id, "wire")
     ended = await played(node, await child(ledgers, origin.run_id, at_seq, STUB, {"word": "goodbye"}))

@@ -13,7 +13,7 @@ from tape.core.ids import RunId
 from tape.core.obligation import ObligationStatus
 from tape.core.ports import Store
 from tape.core.run_state import RunStatus
-from tape.runs.ledgers import Ledgers
+from tape.runs.ledgers import LocalLedgers
 from tape.sdk.nouns.node import AsyncNode
 from tape.wire import tape_pb2 as pb
 from tests.contract.backends import Backend, needs_ledgers
@@ -131,7 +131,7 @@ async def test_a_fresh_claim_is_hidden_and_an_expired_one_is_shown(node: AsyncNo
 
 async def test_a_list_is_filled_with_what_was_asked_for(store: Store, journal: Journal) -> None:
     async with served(store, journal) as url, grpc.aio.insecure_channel(url.removeprefix("tape://")) as channel:
-        tape, node = TapeStub(channel), AsyncNode(Ledgers(store, journal))
+        tape, node = TapeStub(channel), AsyncNode(LocalLedgers(store, journal))
         claimed, *_ = [await failed(node, "sweep", name=name) for name in "abc"]
         held = (await node.obligations.claim(claimed, 1, "d1", SECOND)).obligation
         after = held.claim.expires_at_ms + 1

@@ -11,7 +11,7 @@ from tape.core.errors import Conflict, UsageError
 from tape.core.fork_policy import EffectPolicy
 from tape.core.ports import Store
 from tape.core.run_state import RunStatus
-from tape.runs.ledgers import Ledgers
+from tape.runs.ledgers import LocalLedgers
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import needs_ledgers
 from tests.contract.events import read_all
@@ -179,7 +179,7 @@ async def test_a_fork_that_does_nothing_outside_undoes_no_duplicate(
     run = await begin_run(node)
     effect = await node.effects.begin(run.run_id, "wire")
     await node.effects.complete(run.run_id, effect.idempotency_key, EffectStatus.CONFIRMED)
-    (forked, *_) = await Ledgers(store, journal).fork(run.run_id, 3, EffectPolicy.REPLAY)
+    (forked, *_) = await LocalLedgers(store, journal).fork(run.run_id, 3, EffectPolicy.REPLAY)
     (inherited,) = await node.effects.list_all(forked.run_id)
 
     with pytest.raises(UsageError):

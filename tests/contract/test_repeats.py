@@ -36,10 +36,10 @@ from tape.operations.obligations import (
 from tape.operations.operation import Access, OperationRequest, Repeat
 from tape.operations.runs import BeginRun, EndRun
 from tape.operations.values import AppendEvent, CreateSession, DeleteValue, WriteValue
-from tape.runs.ledgers import Ledgers as LocalLedgers
+from tape.runs.ledgers import LocalLedgers
 from tape.sdk.nouns.node import AsyncNode
 from tape.sdk.remote.channel import Channel
-from tape.sdk.remote.ledgers import Ledgers as RemoteLedgers
+from tape.sdk.remote.ledgers import RemoteLedgers
 from tests.contract.backends import needs_ledgers
 from tests.contract.ledgers import all_entries
 from tests.contract.serving import served

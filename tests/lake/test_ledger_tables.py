@@ -12,7 +12,7 @@ from tape.compose import open_backend
 from tape.core.effect import EffectStatus, Semantics
 from tape.core.event import Event
 from tape.lake import ledger_tables, tables
-from tape.runs.ledgers import Ledgers
+from tape.runs.ledgers import LocalLedgers
 from tape.sdk.nouns.node import AsyncNode
 from tests.lake.frames import assert_rows, journal_of
 
@@ -157,7 +157,7 @@ def test_every_entry_of_real_ledgers_is_read(spark: SparkSession, tmp_path: Path
 async def _run_with_ledgers(url: str) -> tuple[str, list[Event]]:
     """A run with decisions, effects and a budget, and its events."""
     async with open_backend(url) as backend:
-        node = AsyncNode(Ledgers(backend.store, backend.journal))
+        node = AsyncNode(LocalLedgers(backend.store, backend.journal))
         run_id = (await node.runs.begin("app", owner="w")).run.run_id
         await node.budgets.set(run_id, 1)
         await node.budgets.reserve(run_id, "r", 0.5)

@@ -20,7 +20,7 @@ from tape.operations.obligations import ListObligations
 from tape.operations.runs import GetRun
 from tape.operations.values import GetValue
 from tape.operations.whole_list import read_all
-from tape.runs.ledgers import Ledgers
+from tape.runs.ledgers import LocalLedgers
 from tests.conftest import Scale
 from tests.deadlines import DEADLINE_S
 from tests.process.ledger_agent import STEPS
@@ -76,7 +76,7 @@ def test_kill_9_leaves_no_half_state_in_any_ledger(url: str, processes: Processe
 async def read(url: str) -> tuple[Mapping[str, object], tuple[int, int]]:
     """What does not agree in each run, and the versions of the value, by its cell and by its entries."""
     async with open_backend(url) as backend:
-        ledgers = Ledgers(backend.store, backend.journal)
+        ledgers = LocalLedgers(backend.store, backend.journal)
         entries_of: dict[str, list[Entry]] = defaultdict(list)
         async for entry in backend.journal.stream(follow=False):
             entries_of[entry.run_id].append(entry)
@@ -86,7 +86,7 @@ async def read(url: str) -> tuple[Mapping[str, object], tuple[int, int]]:
         return {run: await odd(ledgers, run, entries) for run, entries in of_runs.items()}, (version, len(values[0]))
 
 
-async def odd(ledgers: Ledgers, run_id: str, entries: Sequence[Entry]) -> object:
+async def odd(ledgers: LocalLedgers, run_id: str, entries: Sequence[Entry]) -> object:
     last = {kind: [entry.type for entry in entries if entry.kind == kind][-1:] for kind in {e.kind for e in entries}}
     count = Counter(entry.subject.split("/")[2] for entry in entries if entry.type == "registered")
     run, budget = await ledgers.call(GetRun(run_id=run_id)), await ledgers.call(GetBudget(run_id=run_id))

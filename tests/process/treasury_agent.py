@@ -16,7 +16,7 @@ from tape.bus.journal import Journal
 from tape.compose import open_backend
 from tape.core.event import Entry
 from tape.core.sequence import AppendRequest
-from tape.runs.ledgers import Ledgers
+from tape.runs.ledgers import LocalLedgers
 from tape.sdk.durable.agent_worker import AgentWorker
 from tape.sdk.durable.budgets import Budget
 from tape.sdk.nouns.node import AsyncNode
@@ -60,7 +60,7 @@ def die(*_: object) -> None:
 async def run(options: Namespace) -> None:
     async with open_backend(options.url) as backend:
         journal = MortalJournal(backend.journal, options.step, options.when)
-        node = AsyncNode(Ledgers(backend.store, journal))
+        node = AsyncNode(LocalLedgers(backend.store, journal))
         with anyio.fail_after(DEADLINE_S):
             await live(node, options.app, treasury(options.bank).treasury)
         if options.count:

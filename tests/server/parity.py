@@ -20,7 +20,7 @@ from tape.operations.catalogue import OPERATIONS
 from tape.operations.operation import Operation
 from tape.operations.surfaces import ALL_RUNS, key_fields, surfaces_of
 from tape.outbox import migrate, publish
-from tape.runs.ledgers import Ledgers
+from tape.runs.ledgers import LocalLedgers
 from tape.sdk.nouns.node import AsyncNode
 from tape.wire.operation_json import read_text, request_of
 from tape.wire.result_json import is_list, result_type
@@ -126,7 +126,7 @@ def _option_of(given: Fields, name: str, option: str = "") -> list[str]:
 async def fill_tasks(url: str) -> None:
     """A reaction with a pending task at each of `POSITIONS`."""
     async with open_store(url) as store, run_journal(store) as journal:
-        node = AsyncNode(Ledgers(store, journal, Reactions(store, journal)))
+        node = AsyncNode(LocalLedgers(store, journal, Reactions(store, journal)))
         await node.reactions.register(Reaction(reaction_id="work", subject_pattern="/jobs/**", max_concurrency=9))
         events = [tape.Event(run_id="jobs", payload={"n": n}, subject=f"/jobs/{n}") for n in POSITIONS]
         entries = await node.events.append(events, open=True)

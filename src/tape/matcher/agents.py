@@ -10,7 +10,7 @@ from tape.core.registration import ReactionState
 from tape.core.run_state import Invocation
 from tape.core.subject import canonical
 from tape.operations.runs import BeginRun, GetRun
-from tape.runs.ledgers import Ledgers
+from tape.runs.ledgers import LocalLedgers
 from tape.work.answers import Dead
 from tape.work.envelope import Envelope
 from tape.work.handler import Handler
@@ -22,7 +22,7 @@ class AgentHandlers(Mapping[str, Handler]):
     def __init__(
         self,
         states: Callable[[], Mapping[str, ReactionState]],
-        ledgers: Ledgers,
+        ledgers: LocalLedgers,
         journal: Journal,
         *,
         is_waiting: bool = True,

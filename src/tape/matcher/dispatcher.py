@@ -19,7 +19,7 @@ from tape.core.reaction import Reaction
 from tape.matcher.agents import AgentHandlers
 from tape.matcher.matcher import Matcher
 from tape.matcher.publishing import PublishHandlers, Route, routed_to, target_of
-from tape.runs.ledgers import Ledgers
+from tape.runs.ledgers import LocalLedgers
 from tape.settings import Settings
 from tape.telemetry import log
 from tape.work.collected import Collection
@@ -152,7 +152,7 @@ class Dispatcher:
     def _new_agent_worker(self, *, is_waiting: bool) -> Worker:
         agents: Mapping[str, Handler] = {}
         if self._journal is not None:
-            ledgers = Ledgers(self._store, self._journal)
+            ledgers = LocalLedgers(self._store, self._journal)
             agents = AgentHandlers(lambda: self.matcher.states, ledgers, self._journal, is_waiting=is_waiting)
         return Worker(self._store.tasks, agents, owner=self._config.owner, slots=AGENT_SLOTS, lease=self._config.lease)
 

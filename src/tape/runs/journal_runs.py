@@ -38,7 +38,7 @@ from tape.runs.cold_runs import ColdRuns
 from tape.runs.forks import Forks, ForkSpec
 
 if TYPE_CHECKING:
-    from tape.runs.ledgers import Ledgers
+    from tape.runs.ledgers import LocalLedgers
 
 
 class JournalRuns:
@@ -48,7 +48,7 @@ class JournalRuns:
         self,
         journal: Journal,
         runs: RunDirectory,
-        ledgers: Ledgers | None,
+        ledgers: LocalLedgers | None,
         forks: Forks | None = None,
         cold: ColdRuns | None = None,
     ) -> None:

@@ -24,7 +24,7 @@ from tape.runs.timers import Timers
 from tape.runs.values import Values, ValueWatch
 
 
-class Ledgers(Handlers):
+class LocalLedgers(Handlers):
     """Runs the operations of ledgers and of the journal's runs, and those of `others` too."""
 
     def __init__(self, store: Store, journal: Journal, *others: object) -> None:

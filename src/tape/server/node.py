@@ -12,7 +12,7 @@ from tape.core.search import Searches
 from tape.operations.handlers import Handlers
 from tape.runs.cold_runs import ColdRuns
 from tape.runs.forks import Forks
-from tape.runs.ledgers import Ledgers
+from tape.runs.ledgers import LocalLedgers
 from tape.server.sse.fan_out import FanOutGroups
 from tape.server.sse.subscribers import Subscribers
 from tape.telemetry import Meters
@@ -36,7 +36,7 @@ class Node:
     meters: Meters = field(default_factory=Meters)
     draining: anyio.Event = field(default_factory=anyio.Event)
     cold: ColdRuns | None = None
-    ledgers: Ledgers | None = None
+    ledgers: LocalLedgers | None = None
     lake: LakeQueries | None = None
     searches: Searches | None = None
     is_bounded: bool = False

@@ -10,7 +10,7 @@ from tape.core.event import Entry
 from tape.core.fork_policy import EffectPolicy, key_in, labels_of_child, policy_of
 from tape.core.ids import RunId
 from tape.runs.fork_ledgers import settled_by
-from tape.runs.ledgers import Ledgers
+from tape.runs.ledgers import LocalLedgers
 from tape.sdk.nouns.node import AsyncNode
 
 
@@ -20,7 +20,7 @@ async def entries_of(journal: Journal, run_id: str) -> list[Entry]:
 
 async def test_only_what_had_an_outcome_by_then_is_settled() -> None:
     async with open_backend("memory://") as backend:
-        node = AsyncNode(Ledgers(backend.store, backend.journal))
+        node = AsyncNode(LocalLedgers(backend.store, backend.journal))
         run_id = (await node.runs.begin("app", owner="w")).run.run_id
         for tool, status in (("done", "confirmed"), ("lost", "unknown")):
             effect = await node.effects.begin(run_id, tool)
@@ -37,7 +37,7 @@ async def test_only_what_had_an_outcome_by_then_is_settled() -> None:
 
 async def test_a_run_that_has_lost_entries_leaves_no_ledgers_to_a_child() -> None:
     async with open_backend("memory://", keep_per_run=3) as backend:
-        ledgers = Ledgers(backend.store, backend.journal)
+        ledgers = LocalLedgers(backend.store, backend.journal)
         node = AsyncNode(ledgers)
         run_id = (await node.runs.begin("app", owner="w")).run.run_id
         for number in range(4):

@@ -14,9 +14,9 @@ from tape.core.ids import RunId
 from tape.core.run_state import Invocation
 from tape.operations.effects import ListPendingEffects, RecordDecision
 from tape.operations.runs import BeginRun, CompactRun
-from tape.runs.ledgers import Ledgers as LocalLedgers
+from tape.runs.ledgers import LocalLedgers
 from tape.sdk.remote.channel import Channel
-from tape.sdk.remote.ledgers import Ledgers
+from tape.sdk.remote.ledgers import RemoteLedgers
 from tape.sdk.remote.server_knowledge import ServerKnowledge
 from tape.server.grpc import reflection
 from tape.server.grpc.methods import SERVICE, handlers
@@ -41,7 +41,7 @@ def reduced() -> FileDescriptorProto:
 
 
 @asynccontextmanager
-async def older(*, tells: bool) -> AsyncIterator[Ledgers]:
+async def older(*, tells: bool) -> AsyncIterator[RemoteLedgers]:
     """A client of a server that lacks an operation and two fields, and may not know GetCapabilities either."""
     async with open_store("memory://") as store, run_journal(store) as journal:
         ledgers, file = LocalLedgers(store, journal), reduced()
@@ -56,7 +56,7 @@ async def older(*, tells: bool) -> AsyncIterator[Ledgers]:
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
         async with Channel(f"tape://127.0.0.1:{port}") as channel:
-            yield Ledgers(channel)
+            yield RemoteLedgers(channel)
         await server.stop(0)
 
 
@@ -70,7 +70,7 @@ def answering(known: ServerKnowledge) -> Any:
     return grpc.unary_unary_rpc_method_handler(answered)
 
 
-async def run_of(ledgers: Ledgers) -> RunId:
+async def run_of(ledgers: RemoteLedgers) -> RunId:
     of = Invocation(app="treasury", user="ann", session="s", invocation="1")
     return (await ledgers.call(BeginRun(of=of, owner="worker"))).run.run_id
 

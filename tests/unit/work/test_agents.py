@@ -16,7 +16,7 @@ from tape.core.task import TaskStatus
 from tape.matcher.agents import invocation
 from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.operations.runs import EndRun, ListRunsToRecover
-from tape.runs.ledgers import Ledgers
+from tape.runs.ledgers import LocalLedgers
 from tests.contract.reactions import expire, publish, tasks
 from tests.deadlines import DEADLINE_S
 
@@ -26,7 +26,7 @@ class Node(NamedTuple):
 
     store: Store
     journal: Journal
-    ledgers: Ledgers
+    ledgers: LocalLedgers
 
     async def begun(self, count: int) -> list[RunState]:
         """The runs, when that many have begun."""
@@ -43,7 +43,7 @@ class Node(NamedTuple):
 @pytest.fixture
 async def node() -> AsyncIterator[Node]:
     async with open_store("memory://") as store, run_journal(store) as journal:
-        yield Node(store, journal, Ledgers(store, journal))
+        yield Node(store, journal, LocalLedgers(store, journal))
 
 
 @asynccontextmanager

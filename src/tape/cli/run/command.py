@@ -131,7 +131,7 @@ async def _fork(choices: Choices, request: ForkRun, producers: tuple[str, ...]) 
     from tape.core.caller import PLAIN
     from tape.runs.forks import open_forks
     from tape.runs.journal_runs import JournalRuns
-    from tape.runs.ledgers import Ledgers
+    from tape.runs.ledgers import LocalLedgers
 
     if choices.is_server():
         return await _fork_at_server(choices, request, producers)
@@ -139,7 +139,7 @@ async def _fork(choices: Choices, request: ForkRun, producers: tuple[str, ...]) 
     async with (
         choices.open_store(must_exist=True) as store,
         compose.run_journal(store) as journal,
-        open_forks(journal, known, ledgers=Ledgers(store, journal)) as forks,
+        open_forks(journal, known, ledgers=LocalLedgers(store, journal)) as forks,
     ):
         await found_run(store, request.run_id)
         child = (await JournalRuns(journal, store.runs, None, forks).fork(request, PLAIN)).child_run_id
@@ -188,10 +188,10 @@ async def _compared(choices: Choices, one: str, other: str) -> tuple[Diff, Seque
     from tape import compose
     from tape.core.errors import RunNotFound
     from tape.runs.journal_runs import JournalRuns
-    from tape.runs.ledgers import Ledgers
+    from tape.runs.ledgers import LocalLedgers
 
     async with choices.open_store(must_exist=True) as store, compose.run_journal(store) as journal:
-        ledgers = Ledgers(store, journal) if choices.has_ledgers() else None
+        ledgers = LocalLedgers(store, journal) if choices.has_ledgers() else None
         try:
             return await JournalRuns(journal, store.runs, ledgers).compare(one, other)
         except RunNotFound as error:

@@ -12,7 +12,7 @@ from tape.core.reaction import Reaction
 from tape.core.task import Claimed, ClaimRequest, Died, Done, Failed, Released, Settlement, TaskClaim
 from tape.sdk.nouns import reactions, tasks
 from tape.sdk.remote.channel import Channel
-from tape.sdk.remote.ledgers import Ledgers
+from tape.sdk.remote.ledgers import RemoteLedgers
 from tape.work.attempt import TaskHandler
 from tape.work.outages import open_when_available, retry_outages
 from tape.work.shutdown import until_signal
@@ -77,7 +77,7 @@ class Tasks:
     """The queue of a worker; each settlement is a call of its own."""
 
     def __init__(self, channel: Channel) -> None:
-        ledgers = Ledgers(channel)
+        ledgers = RemoteLedgers(channel)
         self._reactions = reactions.Reactions(ledgers)
         self._tasks = tasks.Tasks(ledgers)
 

@@ -30,13 +30,13 @@ async def connect(url: str, app: str = ANY) -> AsyncIterator[AsyncNode]:
 
 
 @asynccontextmanager
-async def connect_ledgers(url: str) -> AsyncIterator["Ledgers"]:
+async def connect_ledgers(url: str) -> AsyncIterator["RemoteLedgers"]:
     """The operations of a server."""
     async with Channel(url) as channel:
-        yield Ledgers(channel)
+        yield RemoteLedgers(channel)
 
 
-class Ledgers:
+class RemoteLedgers:
     """The same operations as a node in this process has."""
 
     def __init__(self, channel: Channel) -> None:

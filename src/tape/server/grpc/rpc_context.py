@@ -9,7 +9,7 @@ from tape.core.ids import RunId
 from tape.core.ports import Store
 from tape.core.run import Head
 from tape.operations.handlers import Handlers
-from tape.runs.ledgers import Ledgers
+from tape.runs.ledgers import LocalLedgers
 from tape.server.grpc.batches import Batches
 from tape.server.sse.run_end import RunEndFrames
 from tape.server.sse.subscribers import Subscribers
@@ -24,7 +24,7 @@ class RpcContext:
 
     store: Store
     journal: Journal
-    ledgers: Ledgers
+    ledgers: LocalLedgers
     operations: Handlers = field(default_factory=Handlers)
     subscribers: Subscribers = field(default_factory=Subscribers)
     batches: Batches = field(default_factory=Batches)

@@ -8,7 +8,7 @@ from tape.core.ids import RunId
 from tape.core.ports import RunDirectory
 from tape.core.run import RunActivity
 from tape.operations.runs import GetRun
-from tape.runs.ledgers import Ledgers
+from tape.runs.ledgers import LocalLedgers
 from tape.wire.frames import RunEnd
 
 CLOSED: Final = "closed"
@@ -18,7 +18,7 @@ REAPED: Final = "reaped"
 class RunEndFrames:
     """Builds run_end frames; without ledgers every ended run is complete."""
 
-    def __init__(self, runs: RunDirectory, ledgers: Ledgers | None = None) -> None:
+    def __init__(self, runs: RunDirectory, ledgers: LocalLedgers | None = None) -> None:
         self._runs = runs
         self._ledgers = ledgers
 
