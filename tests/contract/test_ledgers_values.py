@@ -1,13 +1,14 @@
 """Values in their ledger, and watchers."""
 
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from hashlib import sha256
+from itertools import pairwise
 
 import anyio
 import pytest
 
 from tape.bus.journal import Journal
-from tape.core.errors import KeyConflict, TooLarge, VersionConflict
+from tape.core.errors import Conflict, KeyConflict, TooLarge, VersionConflict
 from tape.core.value import ValueChange
 from tape.operations.ledgers import Watching
 from tape.sdk.nouns.node import AsyncNode
@@ -46,6 +47,32 @@ async def test_a_write_over_a_stale_version_is_refused(node: AsyncNode) -> None:
     with pytest.raises(VersionConflict):
         await node.values.set("treasury", "fx", 90, if_version=7)
     assert (await node.values.set("treasury", "fx", 90, if_version=1)).value == 90
+
+
+async def test_a_write_over_a_value_never_brings_back_a_deleted_one(backend: Backend) -> None:
+    async with two_nodes(backend) as (here, there):
+        await here.values.set("treasury", "fx", 0, writer="maker")
+
+        async def change(number: int) -> None:
+            node = (here, there)[number % 2]
+            with suppress(Conflict):
+                if number % 3 == 0:
+                    await node.values.delete("treasury", "fx", writer="maker")
+                elif number % 3 == 1:
+                    await node.values.set("treasury", "fx", number, if_version=0, writer="maker")
+                else:
+                    await node.values.set("treasury", "fx", number, if_exists=True, writer="over")
+
+        await concurrently(24, change)
+        with suppress(Conflict):
+            await here.values.delete("treasury", "fx", writer="maker")
+        for missing in ("fx", "never"):
+            with pytest.raises(Conflict, match="no value treasury/"):
+                await there.values.set("treasury", missing, 1, if_exists=True)
+        changes = [change.value for change in await here.values.history("treasury", "fx")]
+
+    assert [each.version for each in changes] == [*range(1, len(changes) + 1)]
+    assert [(one, two) for one, two in pairwise(changes) if one.deleted and two.writer == "over"] == []
 
 
 async def test_of_those_who_write_over_one_version_one_wins(backend: Backend) -> None:

@@ -56,7 +56,11 @@ def _compared(answer: Any) -> Fields:
 
 HTTP: Final[Mapping[str, Own]] = {
     "value.write": Own(
-        lambda given: {"json": {"value": json.loads(given["value_json"]), "writer": given["writer"]}}, dict
+        lambda given: {
+            "json": {"value": json.loads(given["value_json"]), "writer": given["writer"]},
+            "headers": {"If-Match": "*"} if given.get("if_exists") else {},
+        },
+        dict,
     ),
     "value.delete": Own(
         lambda given: {"headers": {"If-Match": f'"{given["if_version"]}"'}}, lambda answer: answer["value"]
@@ -101,7 +105,13 @@ COMMANDS: Final[Mapping[str, Own]] = {
     ),
     "outbox.hand-over": Own(lambda given: [str(given["retired"]), "--generation", str(given["generation"])], dict),
     "outbox.retain": Own(lambda given: ["--active", "1d"], dict),
-    "value.write": Own(lambda given: [*_named(given), given["value_json"], "--writer", given["writer"]], dict),
+    "value.write": Own(
+        lambda given: [
+            *_named(given), given["value_json"], "--writer", given["writer"],
+            *(["--if-exists"] if given.get("if_exists") else []),
+        ],
+        dict,
+    ),
     "value.delete": Own(
         lambda given: [*_named(given), "--if-version", str(given["if_version"])], lambda answer: answer["value"]
     ),
@@ -116,7 +126,7 @@ COMMANDS: Final[Mapping[str, Own]] = {
         lambda given: ["--run", given["run_id"], "--no-follow"],
         lambda answer: {name: answer["entries"][0][name] for name in ("seq", "kind", "type", "payload_json")},
     ),
-}
+}  # fmt: skip
 
 
 def _option_of(given: Fields, name: str, option: str = "") -> list[str]:

@@ -104,6 +104,18 @@ def test_a_write_over_any_version_needs_one(http: httpx.Client, at: str) -> None
 
 
 @WITH_LEDGERS
+def test_a_repeated_write_over_any_version_is_answered_as_the_first(http: httpx.Client, at: str, run_id: str) -> None:
+    http.put(at, json={"value": 1})
+    once = {"if-match": "*", "idempotency-key": run_id}
+
+    first = http.put(at, json={"value": 2}, headers=once)
+    http.delete(at)
+    again = http.put(at, json={"value": 2}, headers=once)
+
+    assert (again.status_code, again.json()) == (200, first.json())
+
+
+@WITH_LEDGERS
 @pytest.mark.parametrize("tag", ['"1"', 'W/"1"', '"7", W/"1"', "*"])
 def test_a_reader_that_has_the_version_gets_no_body(http: httpx.Client, at: str, tag: str) -> None:
     http.put(at, json={"value": 1})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -55,20 +55,17 @@ def get(choices: Choices, namespace: str, key: str) -> None:
 @value.command("set")
 @_named
 @click.argument("text", metavar="JSON")
+@click.option("--if-exists", is_flag=True, help="Only over a value, of whatever version.")
 @_guarded
 @shared
 @click.pass_obj
-def set_value(
-    choices: Choices, namespace: str, key: str, text: str, if_version: int | None, call_key: str | None, writer: str
-) -> None:
+def set_value(choices: Choices, /, namespace: str, key: str, text: str, call_key: str | None, **how: Any) -> None:
     """Write JSON as the next version."""
     from tape.core import codec
 
     new: JsonValue = codec.decode(text)
     written = ask_node(
-        choices,
-        lambda node: node.values.set(namespace, key, new, if_version=if_version, writer=writer, key=call_key),
-        must_exist=False,
+        choices, lambda node: node.values.set(namespace, key, new, key=call_key, **how), must_exist=False
     )
     _write(choices, written)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tape.core.codec import JsonValue, decode
-from tape.core.errors import UsageError, VersionConflict
+from tape.core.errors import Conflict, UsageError, VersionConflict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +22,10 @@ class Value:
     def value(self) -> JsonValue:
         return None if self.deleted else decode(self.value_json)
 
-    def check(self, if_version: int | None) -> None:
+    def check(self, if_version: int | None, if_exists: bool = False) -> None:
         """Refuses a write based on another version; 0 means no value, never written or deleted."""
+        if if_exists and self.deleted:
+            raise Conflict(f"there is no value {self.namespace}/{self.key} to write over")
         if if_version is None:
             return
         if type(if_version) is not int or if_version < 0:

@@ -80,6 +80,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "handler_name": "Only dead letters that this handler failed.",
         "idempotency_key": "The key of the effect in its run.",
         "identity": "On whose behalf the run acts.",
+        "if_exists": "Only over a value, of whatever version.",
         "if_version": "Only over this version; 0: only if there is no value.",
         "include_committed_expired": "With claimed ones whose lease has ended.",
         "include_pending": "With pending ones.",

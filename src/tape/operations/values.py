@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from tape.core.errors import UsageError
 from tape.core.session import Session, SessionEvent, SessionId
 from tape.core.value import Deletion, Value
 from tape.operations.operation import Access, Operation, OperationRequest, PageRequest, Repeat, Scope, Shape
@@ -27,9 +28,17 @@ class ValueChangeRequest(OfValue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteValue(OperationRequest[Value], ValueChangeRequest):
-    """Writes the next version; with `if_version`, only over that one (0: over none). With `call_key`, once."""
+    """Writes the next version; with `if_version`, only over that one (0: over none). With `call_key`, once.
+
+    With `if_exists`, only over a value that is not deleted.
+    """
 
     value_json: str
+    if_exists: bool = False
+
+    def check(self) -> None:
+        if self.if_exists and self.if_version == 0:
+            raise UsageError("if_exists asks for a value, and if_version 0 for none; give one of them")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,18 +25,16 @@ VALUES: Final = Ledger("value", Value, lambda value: parts(value.namespace, valu
 CHANGED: Final = "changed"
 
 
-def write(
-    snapshot: CellSnapshot, namespace: str, key: str, value_json: str, if_version: int | None = None, writer: str = ""
-) -> Transition[Value]:
+def write(snapshot: CellSnapshot, request: WriteValue) -> Transition[Value]:
     """Writes the next version, if the caller decided on the last one."""
-    before = value_of(snapshot, namespace, key)
-    before.check(if_version)
+    before = value_of(snapshot, request.namespace, request.key)
+    before.check(request.if_version, request.if_exists)
     after = Value(
-        namespace=namespace,
-        key=key,
+        namespace=request.namespace,
+        key=request.key,
         version=before.version + 1,
-        value_json=value_json,
-        writer=writer,
+        value_json=request.value_json,
+        writer=request.writer,
         ts_ms=snapshot.now_ms,
     )
     return _transition(snapshot, before, after)
@@ -71,14 +69,12 @@ class Values:
         self._store = store
 
     async def write(self, request: WriteValue, caller: Caller) -> Value:
-        namespace, key, value_json = request.namespace, request.key, request.value_json
-        _check_size(value_json)
-        keyed = KeyedCall.of(request.call_key, "value", namespace, key, value_json, request.if_version, request.writer)
-        decide = partial(
-            write, namespace=namespace, key=key, value_json=value_json, if_version=request.if_version,
-            writer=request.writer,
+        _check_size(request.value_json)
+        keyed = KeyedCall.of(
+            request.call_key, "value", request.namespace, request.key, request.value_json, request.if_version,
+            request.writer, *((True,) if request.if_exists else ()),
         )  # fmt: skip
-        return (await self._settle(request, keyed, decide, caller))[0]
+        return (await self._settle(request, keyed, partial(write, request=request), caller))[0]
 
     async def delete(self, request: DeleteValue, caller: Caller) -> Deletion:
         namespace, key, if_version, writer = request.namespace, request.key, request.if_version, request.writer

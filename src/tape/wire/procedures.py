@@ -96,6 +96,10 @@ def _version(message: Any) -> Fields:
     return {"if_version": message.if_version if is_given and message.if_version >= 0 else None}
 
 
+def _version_to_write(message: Any) -> Fields:
+    return {"if_version": None} if message.if_exists and not message.if_version else _version(message)
+
+
 def _any_version(request: values.WriteValue) -> Fields:
     return {"if_version": -1} if request.if_version is None else {}
 
@@ -239,7 +243,7 @@ _BUDGETS: Final = (
 _KEYED: Final = {"call_key": "idempotency_key"}
 
 _VALUES: Final = (
-    procedure(values.WriteValue, record(VALUE), names=_KEYED, read=_version, write=_any_version),
+    procedure(values.WriteValue, record(VALUE), names=_KEYED, read=_version_to_write, write=_any_version),
     procedure(
         values.DeleteValue,
         ResultCodec(

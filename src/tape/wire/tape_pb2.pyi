@@ -1328,20 +1328,22 @@ class ValueRecord(_message.Message):
     def __init__(self, namespace: _Optional[str] = ..., key: _Optional[str] = ..., value_json: _Optional[str] = ..., version: _Optional[int] = ..., ts_ms: _Optional[int] = ..., writer: _Optional[str] = ..., deleted: _Optional[bool] = ...) -> None: ...
 
 class WriteValueRequest(_message.Message):
-    __slots__ = ("namespace", "key", "value_json", "if_version", "writer", "idempotency_key")
+    __slots__ = ("namespace", "key", "value_json", "if_version", "writer", "idempotency_key", "if_exists")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     VALUE_JSON_FIELD_NUMBER: _ClassVar[int]
     IF_VERSION_FIELD_NUMBER: _ClassVar[int]
     WRITER_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    IF_EXISTS_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     key: str
     value_json: str
     if_version: int
     writer: str
     idempotency_key: str
-    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[str] = ..., value_json: _Optional[str] = ..., if_version: _Optional[int] = ..., writer: _Optional[str] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
+    if_exists: bool
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[str] = ..., value_json: _Optional[str] = ..., if_version: _Optional[int] = ..., writer: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., if_exists: _Optional[bool] = ...) -> None: ...
 
 class GetValueRequest(_message.Message):
     __slots__ = ("namespace", "key")

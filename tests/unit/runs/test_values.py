@@ -4,12 +4,16 @@ import pytest
 
 from tape.core.errors import UsageError, VersionConflict
 from tape.core.value import Value
+from tape.operations.values import WriteValue
 from tape.runs import values
 from tests.unit.runs.memory_ledgers import MemoryLedgers
 
+PLACE = ("treasury", "fx")
 
-def write(ledgers: MemoryLedgers, text: str, if_version: int | None = None) -> Value:
-    return ledgers.write(values.write(ledgers.snapshot, "treasury", "fx", text, if_version, "desk"))
+
+def write(ledgers: MemoryLedgers, text: str, if_version: int | None = None, at: tuple[str, str] = PLACE) -> Value:
+    request = WriteValue(namespace=at[0], key=at[1], value_json=text, if_version=if_version, writer="desk")
+    return ledgers.write(values.write(ledgers.snapshot, request))
 
 
 def delete(ledgers: MemoryLedgers, if_version: int | None = None) -> Value:
@@ -36,6 +40,11 @@ def test_a_write_over_a_stale_version_is_refused() -> None:
     with pytest.raises(VersionConflict):
         write(ledgers, "90", if_version=2)
     assert write(ledgers, "90", if_version=1).version == 2
+
+
+def test_a_request_that_asks_for_a_value_and_for_none_is_refused() -> None:
+    with pytest.raises(UsageError, match="give one of them"):
+        WriteValue(namespace="treasury", key="fx", value_json="1", if_version=0, if_exists=True)
 
 
 def test_what_was_deleted_may_be_created_again() -> None:
@@ -81,8 +90,8 @@ def test_a_change_has_the_previous_value() -> None:
 def test_changes_of_a_namespace_are_entries_of_one_system_run() -> None:
     ledgers = MemoryLedgers()
     write(ledgers, "1")
-    ledgers.write(values.write(ledgers.snapshot, "treasury", "other", "1"))
-    ledgers.write(values.write(ledgers.snapshot, "hr", "fx", "1"))
+    write(ledgers, "1", at=("treasury", "other"))
+    write(ledgers, "1", at=("hr", "fx"))
 
     runs = [event.run_id for event in ledgers.events]
 
@@ -96,6 +105,6 @@ def test_a_version_to_decide_on_is_a_number_from_0_on() -> None:
 
 def test_namespaces_and_keys_are_not_mixed_up() -> None:
     ledgers = MemoryLedgers()
-    ledgers.write(values.write(ledgers.snapshot, "a/b", "c", "1"))
+    write(ledgers, "1", at=("a/b", "c"))
 
     assert values.value_of(ledgers.snapshot, "a", "b/c").version == 0

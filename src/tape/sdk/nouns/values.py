@@ -27,14 +27,18 @@ class Values:
         value: JsonValue,
         *,
         if_version: int | None = None,
+        if_exists: bool = False,
         writer: str = "",
         key: str | None = None,
         caller: Caller = PLAIN,
     ) -> Value:
-        """Writes the next version; with `if_version`, only over that one (0: over none). With a key, once."""
+        """Writes the next version; with `if_version`, only over that one (0: over none). With a key, once.
+
+        With `if_exists`, only over a value that is not deleted.
+        """
         request = WriteValue(
-            namespace=namespace, key=name, value_json=codec.encode(value), if_version=if_version, writer=writer,
-            call_key=key,
+            namespace=namespace, key=name, value_json=codec.encode(value), if_version=if_version, if_exists=if_exists,
+            writer=writer, call_key=key,
         )  # fmt: skip
         return await self._ledgers.call(request, caller)
 

@@ -6,7 +6,7 @@ from msgspec import Struct, defstruct
 
 from tape.core import codec
 from tape.core.caller import Caller
-from tape.core.errors import Conflict, NotFound, UsageError, quoted
+from tape.core.errors import NotFound, UsageError, quoted
 from tape.core.page import decode_cursor, encode_cursor
 from tape.core.value import Value
 from tape.operations.rules import Name as OptionalName, RequiredName as Name
@@ -53,11 +53,10 @@ async def get_value(request: Request, node: Node) -> Response:
 async def put_value(request: Request, node: Node) -> Response:
     """Writes the next version; with `If-Match` only over the version that the caller has read."""
     new: NewValue = parse_body(await request.json(), NewValue)
-    await _check_any(request, node)
     writer = new.writer or request.header("x-client-id") or ""
     write = WriteValue(
         **_names(request), value_json=codec.encode(new.value), if_version=_expected_version(request), writer=writer,
-        call_key=request.header("idempotency-key"),
+        if_exists=(request.header("if-match") or "").strip() == ANY, call_key=request.header("idempotency-key"),
     )  # fmt: skip
     written = await node.operations.call(write, Caller(trace=request.trace))
     return _answer(written)
@@ -110,15 +109,6 @@ def _expected_version(request: Request) -> int | None:
     if version is None:
         raise UsageError(f"If-Match is a version as ETag had it, not {quoted(match)}")
     return version
-
-
-async def _check_any(request: Request, node: Node) -> None:
-    """`If-Match: *` writes over any version, but there must be one."""
-    if (request.header("if-match") or "").strip() != ANY:
-        return
-    found = await node.operations.call(GetValue(**_names(request)))
-    if found.deleted:
-        raise Conflict(f"If-Match: * writes over a value, and {_missing(found)}")
 
 
 def _answer(value: Value) -> Response:
