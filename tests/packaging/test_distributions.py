@@ -5,7 +5,9 @@ import subprocess
 import tarfile
 import tomllib
 import zipfile
+from collections.abc import Mapping
 from email import message_from_string
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -143,9 +145,15 @@ def test_every_extra_that_is_named_anywhere_is_one_of_the_package() -> None:
     assert {*named, *EXTRAS.values()} <= PROJECT["optional-dependencies"].keys()
 
 
+@cache
+def carried() -> Mapping[str, list[str]]:
+    """The distributions of each module, read from every installed file once."""
+    return metadata.packages_distributions()
+
+
 @pytest.mark.parametrize(("module", "extra"), EXTRAS.items())
 def test_an_extra_brings_the_module_it_is_asked_for(module: str, extra: str) -> None:
-    carriers = metadata.packages_distributions()[module.partition(".")[0]]
+    carriers = carried()[module.partition(".")[0]]
     brought = {Requirement(each).name for each in PROJECT["optional-dependencies"][extra]}
 
     assert {name.replace("_", "-") for name in carriers} & brought
