@@ -170,14 +170,15 @@ def gates_and_timers() -> Iterator[tuple[str, Fields]]:
 
 def values_and_sessions() -> Iterator[tuple[str, Fields]]:
     of = {"app": "a", "user": "u", "session": "s"}
-    for n in range(24):
+    many = MOST // len(json.dumps(SMALL)) + 3  # over 4 MiB in JSON
+    for n in range(many):
         yield "value.write", {"namespace": "n", "key": f"k{n}", "value_json": NUMBERS}
         yield "value.write", {"namespace": "q", "key": f"k{n}", "value_json": SMALL}
     yield "value.get", {"namespace": "n", "key": "k0"}
     for namespace in ("n", "q"):
         yield "value.list", {"namespace": namespace, "limit": 1_000}
     yield "value.delete", {"namespace": "n", "key": "k0"}
-    for n in range(24):
+    for n in range(many):
         yield "session.create", {**of, "session": f"s{n}", "state_json": f'{{"s": {SMALL}}}'}
     yield "session.create", {**of, "state_json": f'{{"s": {SMALL}}}'}
     for n in range(7):
@@ -269,7 +270,7 @@ async def test_no_answer_is_over_4_mib(store: Store, journal: Journal, call: Cal
     for _ in range(7):
         await append(store, Event(run_id="r1", payload="\\" * 225_000, subject="/a/b"))
     await match(store)
-    for n in range(360):
+    for n in range(MOST // (4 * len(LONG.encode())) + 20):
         await journal.open_run(f"long-{n}", RunMeta(label=LONG, app=LONG, user=LONG, session=LONG))
     ids = [task.task_id for task in await store.tasks.listed()]
 
