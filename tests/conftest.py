@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
+
+from tests.servers.account import places_in_memory
 
 if TYPE_CHECKING:
     from tests.parallel import FileScheduling
@@ -31,6 +34,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    for place in places_in_memory():  # SQLite syncs every commit; no test cuts the power
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", place)
     signal.signal(
         signal.SIGINT, signal.default_int_handler
     )  # a background job ignores SIGINT, and so would our children

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+import psutil
+
 from tests.servers.errors import ServerMissing
 
 IN_MEMORY = "/dev/shm"  # where a sync costs nothing: these servers are killed, but no power is cut
-ENOUGH = 2 << 30
+ENOUGH = 6 << 30
 LONGEST_FOLDER = 60  # a unix socket's path may have 103 bytes on some systems, and the socket needs its share
 NO_ACCOUNT = (
     "PostgreSQL refuses to run as root, and root may not become 'nobody' here; "
@@ -93,7 +95,8 @@ def places_in_memory() -> list[str]:
     """Where the system keeps files in memory, if there is room and programs may be run."""
     if not os.access(IN_MEMORY, os.W_OK) or os.statvfs(IN_MEMORY).f_flag & os.ST_NOEXEC:
         return []
-    return [IN_MEMORY] if shutil.disk_usage(IN_MEMORY).free > ENOUGH else []
+    room = min(shutil.disk_usage(IN_MEMORY).free, psutil.virtual_memory().available)
+    return [IN_MEMORY] if room > ENOUGH else []
 
 
 def environment() -> dict[str, str]:
