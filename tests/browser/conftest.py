@@ -27,13 +27,12 @@ async def chromium(browser: ChromiumServer) -> AsyncIterator[Browser]:
 
 @pytest.fixture
 async def page(chromium: Browser) -> AsyncIterator[Page]:
-    """An empty page without cookies or cache; an uncaught error in it fails the test."""
+    """An empty page without cookies or cache; an uncaught error in it, or in a page beside it, fails the test."""
     failures: list[Error] = []
     context = await chromium.new_context(viewport={"width": 1280, "height": 800})
     context.set_default_timeout(DEADLINE_S * 1000)
-    page = await context.new_page()
-    page.on("pageerror", lambda error: failures.append(error))  # playwright marks what it calls
-    yield page
+    context.on("weberror", lambda error: failures.append(error.error))  # playwright marks what it calls
+    yield await context.new_page()
     await context.close()
     assert failures == []
 

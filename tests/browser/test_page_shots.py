@@ -8,11 +8,11 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.arena_events import arena_events, open_run, publish
-from tests.browser.conftest import SHOTS
+from tests.browser.looks import looks, sticking
 from tests.browser.screen import Screen, serve
 from tests.server.server import TapeServer
 
-SIZES = {"wide": (1280, 800), "tablet": (820, 1000), "phone": (360, 740)}
+KINDS = (("wide", "light"), ("tablet", "light"), ("phone", "dark"))
 VIEWS = {
     "runs": "",
     "run": "#/runs/arena-1",
@@ -47,31 +47,17 @@ def child(server: TapeServer) -> str:
         return str(http.post("/forks", json=asked).raise_for_status().json()["child_run_id"])
 
 
-@pytest.mark.parametrize(("size", "scheme"), [("wide", "light"), ("tablet", "light"), ("phone", "dark")])
-async def test_every_view_fits_its_window(page: Page, server: TapeServer, child: str, size: str, scheme: str) -> None:
-    await page.set_viewport_size(dict(zip(("width", "height"), SIZES[size], strict=True)))  # type: ignore[arg-type]
-    await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+async def test_every_view_fits_its_window(page: Page, server: TapeServer, child: str) -> None:
     screen = Screen(page, server.url)
 
     faults = {}
     for view, place in VIEWS.items():
         await screen.open(place.replace("CHILD", child))
         await settle(screen, view)
-        await page.screenshot(path=SHOTS / f"page-{view}-{size}-{scheme}.png")
-        faults[view] = [*await sticking(page), *screen.console_errors]
+        async for look in looks(page, f"page-{view}", KINDS):
+            faults[look] = [*await sticking(page), *screen.console_errors]
 
-    assert {view: found for view, found in faults.items() if found} == {}
-
-
-async def sticking(page: Page) -> list[str]:
-    """What lies beyond the window."""
-    is_wide = await page.evaluate("document.documentElement.scrollWidth > innerWidth")
-    return ["the page"] * is_wide + [f"{one} sticks out" for one in await page.evaluate(STICKING)]
-
-
-STICKING = """() => [...document.querySelectorAll("body *")]
-    .filter(one => !one.closest(".types, .facts, .views, svg") && one.getBoundingClientRect().right > innerWidth + 1)
-    .map(one => one.className || one.tagName)"""
+    assert {look: found for look, found in faults.items() if found} == {}
 
 
 async def settle(screen: Screen, view: str) -> None:

@@ -14,11 +14,9 @@ from tape.core.event import Event
 from tape.core.reaction import Reaction
 from tape.store.clock import now_ms
 from tape.store.sqlite.writer import Writer
-from tests.browser.conftest import SHOTS
 from tests.browser.hostile import TEXTS
+from tests.browser.looks import judged, looks, sticking
 from tests.browser.screen import Screen
-from tests.browser.test_page_shots import SIZES, sticking
-from tests.browser.test_view_shots import judged
 from tests.deadlines import DEADLINE_S
 from tests.lake.local_lake import opened
 from tests.server.server import TapeServer
@@ -88,13 +86,8 @@ async def test_a_dry_run_can_be_cancelled(screen: Screen, server: TapeServer) ->
     await expect(screen.page.get_by_role("progressbar")).to_have_count(0)
 
 
-@pytest.mark.parametrize(("size", "scheme"), [("wide", "light"), ("phone", "dark")])
-async def test_every_state_of_a_search_fits_its_window_and_is_accessible(
-    screen: Screen, size: str, scheme: str
-) -> None:
+async def test_every_state_of_a_search_fits_its_window_and_is_accessible(screen: Screen) -> None:
     page = screen.page
-    await page.set_viewport_size(dict(zip(("width", "height"), SIZES[size], strict=True)))  # type: ignore[arg-type]
-    await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
 
     faults = {}
     for name, (searches, text) in STATES.items():
@@ -105,10 +98,10 @@ async def test_every_state_of_a_search_fits_its_window_and_is_accessible(
         await screen.open("#/reactions/late")
         await screen.shows(text)
         await page.locator(".search").scroll_into_view_if_needed()
-        await page.screenshot(path=SHOTS / f"search-{name}-{size}-{scheme}.png", full_page=True)
-        faults[name] = [*await sticking(page), *await judged(page)]
+        async for look in looks(page, f"search-{name}", is_whole=True):
+            faults[look] = [*await sticking(page), *await judged(page)]
 
-    assert {name: found for name, found in faults.items() if found} == {}
+    assert {look: found for look, found in faults.items() if found} == {}
 
 
 async def respond(searches: object, route: Route, *, status: int = 200) -> None:

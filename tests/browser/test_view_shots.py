@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 import anyio
 import httpx
@@ -10,12 +9,10 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.arena_events import arena_events
-from tests.browser.conftest import SHOTS
+from tests.browser.looks import judged, looks, sticking
 from tests.browser.sample_store import SHIP, fill_store
 from tests.browser.screen import Screen
-from tests.browser.test_page_shots import SIZES, sticking
 from tests.server.server import TapeServer
-from tests.servers import npm_axe
 
 VIEWS = {
     "welcome": ("#/", ".runs li"),
@@ -32,9 +29,6 @@ VIEWS = {
     "lake": ("#/lake?table=tool_usage", ".bars"),
     "system": ("#/system", ".line svg"),
 }
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
-JUDGE = """rules => axe.run(document, {runOnly: rules}).then(({violations}) => violations.map(
-    ({id, help, nodes}) => `${id}: ${help}: ${nodes.slice(0, 3).map(node => node.html.slice(0, 160)).join(" | ")}`))"""
 
 
 @pytest.fixture(scope="module")
@@ -57,21 +51,16 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         }
 
 
-@pytest.mark.parametrize(("size", "scheme"), [("wide", "light"), ("phone", "dark")])
-async def test_every_view_fits_its_window_and_is_accessible(
-    page: Page, named: dict[str, str], size: str, scheme: str
-) -> None:
-    await page.set_viewport_size(dict(zip(("width", "height"), SIZES[size], strict=True)))  # type: ignore[arg-type]
-    await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+async def test_every_view_fits_its_window_and_is_accessible(page: Page, named: dict[str, str]) -> None:
     screen = Screen(page, named["URL"])
 
     faults = {}
     for view in VIEWS:
         await arrive(screen, view, named)
-        await page.screenshot(path=SHOTS / f"view-{view}-{size}-{scheme}.png")
-        faults[view] = [*await sticking(page), *await judged(page), *screen.console_errors]
+        async for look in looks(page, f"view-{view}"):
+            faults[look] = [*await sticking(page), *await judged(page), *screen.console_errors]
 
-    assert {view: found for view, found in faults.items() if found} == {}
+    assert {look: found for look, found in faults.items() if found} == {}
 
 
 async def arrive(screen: Screen, view: str, named: dict[str, str]) -> None:
@@ -91,10 +80,3 @@ async def arrive(screen: Screen, view: str, named: dict[str, str]) -> None:
     if view == "lake":
         await screen.page.get_by_role("button", name="Ask", exact=True).click()
         await expect(screen.page.locator(".answered")).to_be_visible()
-
-
-async def judged(page: Page) -> list[str]:
-    """What axe has to say against the page as it is."""
-    await page.evaluate(Path(npm_axe.script()).read_text(encoding="utf-8"))
-    found: list[str] = await page.evaluate(JUDGE, RULES)
-    return found

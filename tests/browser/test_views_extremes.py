@@ -15,8 +15,8 @@ from tape.core.reaction import Reaction
 from tape.core.task import MAX_ERROR
 from tape.matcher.matcher import Matcher
 from tests.browser.arena_events import open_run, publish
+from tests.browser.looks import resize, sticking
 from tests.browser.screen import Screen
-from tests.browser.test_page_shots import SIZES, sticking
 from tests.contract.reactions import catch_up
 from tests.deadlines import DEADLINE_S
 from tests.lake.local_lake import opened
@@ -99,7 +99,7 @@ async def test_any_number_of_dead_tasks_is_replayed(screen: Screen, server: Tape
 @pytest.mark.parametrize("size", ["wide", "phone"])
 async def test_a_very_long_predicate_fits_its_window(screen: Screen, server: TapeServer, size: str) -> None:
     page = screen.page
-    await page.set_viewport_size(dict(zip(("width", "height"), SIZES[size], strict=True)))  # type: ignore[arg-type]
+    await resize(page, size)
     assert MAX_TEXT_BYTES - 200 < len(LONG) <= MAX_TEXT_BYTES
 
     heights = {}
@@ -153,8 +153,18 @@ async def test_a_page_keeps_the_newest_of_too_many_payloads(screen: Screen, serv
     assert await screen.page.locator(".bar .quiet").inner_text() != f"{LARGE} events"
 
 
-@pytest.mark.parametrize("view", list(PATHS))
-async def test_a_server_that_refuses_for_a_while_is_asked_again(screen: Screen, view: str) -> None:
+async def test_a_server_that_refuses_for_a_while_is_asked_again(screen: Screen, server: TapeServer) -> None:
+    """All views at once: each takes its time until it asks again."""
+    screens = {view: Screen(await screen.page.context.new_page(), server.url) for view in PATHS}
+
+    async with anyio.create_task_group() as tasks:
+        for view, each in screens.items():
+            tasks.start_soon(is_asked_again, each, view)
+
+    assert {view: each.console_errors for view, each in screens.items() if each.console_errors} == {}
+
+
+async def is_asked_again(screen: Screen, view: str) -> None:
     path, status, text, words = PATHS[view]
     await screen.page.route(path, partial(refuse, text, status=status))
     await screen.open(f"#/{view}")
