@@ -1,7 +1,7 @@
 """A database with an outbox and a business table."""
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,6 +11,7 @@ import anyio
 import asyncpg
 
 from tape.core.background import background
+from tape.core.outbox_record import RetentionResult
 from tape.outbox import EventHandler, OutboxEvent, OutboxListener, RetryPolicy, publish
 from tests.deadlines import DEADLINE_S
 
@@ -136,3 +137,12 @@ class RecordingHandler:
 async def insert_handled(event: OutboxEvent, connection: Any) -> None:
     """A handler that inserts a row."""
     await rows(connection, f"INSERT INTO orders (n, note) VALUES ({number(event)}, 'handled')")
+
+
+async def retain_until_deleted(retain: Callable[[], Awaitable[RetentionResult]]) -> list[RetentionResult]:
+    """Marks rows and deletes them later; a clock of milliseconds may show the same time for both."""
+    done = [await retain()]
+    with anyio.fail_after(DEADLINE_S):
+        while not done[-1].deleted:
+            done.append(await retain())
+    return done
