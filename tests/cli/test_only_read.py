@@ -64,6 +64,7 @@ OUTBOX = (
 )
 # Those that write what a new store may hold, or that read no store; `doctor` has a test of its own.
 OTHERS = {
+    "check-history",
     "completion",
     "demo",
     "doctor",

@@ -1,14 +1,16 @@
-"""The recorded history of a scenario; each check lists the violations of one invariant."""
+"""The recorded history of a scenario of writers and a tail, judged by the checker."""
 
 import sqlite3
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import groupby, pairwise
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.process import log, workload
+from tape.checker.invariant_result import InvariantResult
+from tape.checker.lines import AnyLine, AppendedEvent, AppendedPosition, AppendLine, EntryLine, StreamLine
+from tests.process import log, recorder, workload
 from tests.process.log import Op, Seen
 from tests.servers import databases
 
@@ -26,7 +28,8 @@ class Row(NamedTuple):
         return self.event_id.partition(".")[0]
 
 
-class History(NamedTuple):
+@dataclass(frozen=True)
+class History:
     """The answers that writers got, the rows of the journal, and what its reader saw."""
 
     ops: Mapping[str, Sequence[Op]]
@@ -38,65 +41,49 @@ class History(NamedTuple):
     def acknowledged(self) -> list[tuple[str, Op]]:
         return [(writer, op) for writer, ops in self.ops.items() for op in ops if op.what == "ok"]
 
-    @property
-    def in_doubt(self) -> list[str]:
-        """The keys of requests that never got an answer."""
-        last = {writer: ops[-1] for writer, ops in self.ops.items() if ops}
-        return [workload.key(writer, op.number) for writer, op in last.items() if op.what != "ok"]
+    def anomalies(self, *invariants: str) -> list[str]:
+        """What contradicts some invariants; nothing to judge is no proof either."""
+        return recorder.anomalies(self._findings, *invariants)
 
-    def lost(self) -> list[str]:
-        """Acknowledged events that are not at their acknowledged position."""
-        held = {row.event_id: (row.global_seq, row.seq) for row in self.rows}
-        return [event for event, position in self._acknowledged_positions() if held.get(event) != position]
+    def contradictions(self, *invariants: str) -> list[str]:
+        return recorder.contradictions(self._findings, *invariants)
 
-    def partial(self) -> list[str]:
-        """Requests that are in the journal in part, in pieces or out of order."""
-        return [
-            f"{key}: {[row.event_id for row in rows]}"
-            for key, rows in self._requests()
-            if [row.event_id for row in rows] != [f"{key}.{place}" for place in range(self.size(key))]
-        ]
+    def lines(self) -> list[AnyLine]:
+        """The history as the checker reads it: at the end, the rows are a read of the whole journal."""
+        live = [line for writer, ops in self.ops.items() for op in ops for line in self._appended(writer, op)]
+        return [*recorder.in_order([*live, *self._delivered("tail", self.seen)]), *self._read()]
 
-    def repeated(self) -> list[str]:
-        """Keys that were appended more than once."""
-        times = Counter(key for key, _ in self._requests())
-        return [key for key, count in times.items() if count > 1]
+    @cached_property
+    def _findings(self) -> dict[str, InvariantResult]:
+        return recorder.findings(self.lines())
 
-    def holes(self) -> list[str]:
-        """Positions that do not follow the one before, in the journal and in each run."""
-        places = [("journal", row.global_seq) for row in self.rows]
-        runs = sorted((row.run_id, row.global_seq, row.seq) for row in self.rows)
-        places += [(run_id, seq) for run_id, _, seq in runs]
-        steps = pairwise([("", 0), *places])
-        return [f"{b} follows {a}" for a, b in steps if b[1] != (a[1] + 1 if a[0] == b[0] else 1)]
+    def _appended(self, writer: str, op: Op) -> Iterator[AnyLine]:
+        events = appended(writer, op.number, self.most) if op.what == "invoke" else ()
+        positions = tuple(AppendedPosition(op.first + place, seq) for place, seq in enumerate(op.seqs))
+        key = workload.key(writer, op.number) if events else ""
+        yield AppendLine(
+            client=writer, number=op.number, at_ns=op.at_ns, step=op.what, reason=op.reason, key=key, events=events,
+            positions=positions,
+        )  # fmt: skip
 
-    def late(self) -> list[str]:
-        """Entries that the reader received below a position it had seen."""
-        return [
-            f"{b.global_seq} came after {a.global_seq}" for a, b in pairwise(self.seen) if b.global_seq < a.global_seq
-        ]
+    def _delivered(self, reader: str, seen: Sequence[Seen], follow: bool = True) -> Iterator[AnyLine]:
+        yield StreamLine(client=reader, number=1, step="invoke", is_followed=follow)
+        for each in seen:
+            yield EntryLine(
+                client=reader, number=1, at_ns=each.at_ns, run_id=each.run_id, seq=each.seq,
+                global_seq=each.global_seq, event_id=each.event_id,
+            )  # fmt: skip
 
-    def missed(self) -> list[Row]:
-        """Rows that the reader did not receive, or received with other values."""
-        return sorted(set(self.rows) - {Row(*seen[1:]) for seen in self.seen})
+    def _read(self) -> Iterator[AnyLine]:
+        yield from self._delivered("reader", [Seen(0, *row) for row in self.rows], follow=False)
+        yield StreamLine(client="reader", number=1, step="ok")
 
-    def seen_twice(self) -> list[int]:
-        times = Counter(seen.global_seq for seen in self.seen)
-        return [place for place, count in times.items() if count > 1]
 
-    def _acknowledged_positions(self) -> Iterator[tuple[str, tuple[int, int]]]:
-        for writer, op in self.acknowledged:
-            for place, seq in enumerate(op.seqs):
-                yield f"{workload.key(writer, op.number)}.{place}", (op.first + place, seq)
-
-    def _requests(self) -> Iterator[tuple[str, list[Row]]]:
-        """The journal grouped by consecutive keys: one group per appended request."""
-        for key, rows in groupby(self.rows, key=lambda row: row.key):
-            yield key, list(rows)
-
-    def size(self, key: str) -> int:
-        writer, _, number = key.rpartition("-")
-        return workload.size(writer, int(number), self.most)
+@cache
+def appended(writer: str, number: int, most: int) -> tuple[AppendedEvent, ...]:
+    """The events of a request, as its line has them."""
+    made = workload.events(writer, number, most)
+    return tuple(AppendedEvent(event.run_id, event.event_id, event.subject) for event in made)
 
 
 def rows(place: Path | str) -> list[Row]:

@@ -1,4 +1,4 @@
-"""A log of a process: one JSON line per record, each in a single write, so that kill -9 tears none."""
+"""A log of a process: one JSON line per record; what kill -9 tore is cut off before the next process writes."""
 
 import os
 import time
@@ -43,12 +43,13 @@ def result_of(error: Unavailable) -> What:
 
 
 class Log:
-    """An append-only file."""
+    """An append-only file with one writer at a time."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        os.ftruncate(self._file, len(whole_lines(path)))  # a killed write may end at any page of the file
 
-    def write(self, record: tuple[object, ...]) -> None:
+    def write(self, record: object) -> None:
         os.write(self._file, msgspec.json.encode(record) + b"\n")
 
 
@@ -56,9 +57,13 @@ def read(path: Path, kind: type[T]) -> list[T]:
     """The records so far; a missing file is empty."""
     if not path.exists():
         return []
-    whole, _, _ = path.read_bytes().rpartition(b"\n")
     decoder = msgspec.json.Decoder(kind)
-    return [decoder.decode(line) for line in whole.splitlines()]
+    return [decoder.decode(line) for line in whole_lines(path).splitlines()]
+
+
+def whole_lines(path: Path) -> bytes:
+    whole, end, _ = path.read_bytes().rpartition(b"\n")
+    return whole + end
 
 
 def last(path: Path, kind: type[T]) -> T | None:

@@ -4,17 +4,22 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count as numbers
 from random import Random
 
 import pytest
 
+from tape.checker.invariant_result import InvariantResult
+from tape.checker.lines import AnyLine, EffectLine, ReadLine
 from tape.outbox import migrate
 from tests.conftest import Scale
+from tests.process import recorder
 from tests.process.processes import Child, Processes
 from tests.servers.databases import apart, execute, fetch
 from tests.servers.postgres import PostgresServer
 
 ROUNDS = 3
+LIVES = numbers(1)
 TABLES = (
     "CREATE TABLE orders (n bigint NOT NULL)",
     "CREATE TABLE effects (n bigint NOT NULL, handler text NOT NULL)",
@@ -29,6 +34,7 @@ class Recorded:
     once: Counter[int]
     itself: Counter[int]
     statuses: list[tuple[str, int]]
+    findings: dict[str, InvariantResult]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +57,7 @@ def recorded(
         for business in started["outbox_business"]:
             business.kill()
         processes.wait(lambda: count(url, OPEN) == 0, "every row has ended")
-        yield collected(url)
+        yield collected(url, recorder.merged(processes.folder.glob("*.jsonl")))
 
 
 OPEN = "SELECT count(*) FROM core.outbox WHERE status IN ('pending', 'in_flight')"
@@ -68,7 +74,7 @@ def test_p14_what_was_handled_is_exactly_what_was_committed(recorded: Recorded) 
 
 
 def test_p14_each_effect_in_the_handlers_transaction_is_there_once(recorded: Recorded) -> None:
-    assert [n for n, times in recorded.once.items() if times != 1] == []
+    assert recorder.anomalies(recorded.findings, "P14", "P15") == []
 
 
 def test_no_row_is_stranded_or_dead(recorded: Recorded) -> None:
@@ -76,7 +82,8 @@ def test_no_row_is_stranded_or_dead(recorded: Recorded) -> None:
 
 
 def start(processes: Processes, name: str) -> Child:
-    return processes.start(name, processes.url, *(["12"] if name == "outbox_business" else []))
+    log = processes.log(f"{name}{next(LIVES)}")
+    return processes.start(name, processes.url, *(["12"] if name == "outbox_business" else []), log)
 
 
 def kill_one(processes: Processes, name: str, children: list[Child]) -> None:
@@ -97,11 +104,17 @@ def count(url: str, statement: str) -> int:
     return int(found)
 
 
-def collected(url: str) -> Recorded:
+def collected(url: str, lines: list[AnyLine]) -> Recorded:
     effects = fetch(url, "SELECT n, handler FROM effects")
+    lines += [
+        ReadLine(client="test", step="invoke", of="effects"),
+        *(EffectLine(client="test", handler=handler, event_id=str(n)) for n, handler in effects if handler == "once"),
+        ReadLine(client="test", step="ok", of="effects", is_final=True),
+    ]
     return Recorded(
         committed={n for (n,) in fetch(url, "SELECT n FROM orders")},
         once=Counter(n for n, handler in effects if handler == "once"),
         itself=Counter(n for n, handler in effects if handler == "itself"),
         statuses=[(status, n) for status, n in fetch(url, "SELECT status, count(*) FROM core.outbox GROUP BY 1")],
+        findings=recorder.findings(lines),
     )

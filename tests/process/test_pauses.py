@@ -25,7 +25,7 @@ def test_a_paused_writer_delays_the_others_only_while_it_is_paused(processes: Pr
         writer.kill()
     recorded = history.collect(processes.folder, WRITERS)
     assert [op for ops in recorded.ops.values() for op in ops if op.what in ("fail", "unknown")] == []
-    assert recorded.lost() + recorded.partial() + recorded.repeated() + recorded.holes() == []
+    assert recorded.anomalies("P1", "P2", "P3", "P4", "P5", "P6") == []
 
 
 def test_a_writer_paused_with_the_lock_makes_others_unavailable_and_nothing_is_written(processes: Processes) -> None:

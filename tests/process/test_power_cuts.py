@@ -106,8 +106,8 @@ class Judged(NamedTuple):
 def judged(folder: Path, ops: list[Op]) -> Judged:
     file = folder / "journal.db"
     recorded = History({"writer": ops}, history.rows(file))
-    broken = recorded.partial() + recorded.repeated() + recorded.holes()
-    aftermath = Aftermath(recorded.lost(), broken, history.integrity(file))
+    broken = recorded.contradictions("P2", "P3", "P4", "P5", "P6")
+    aftermath = Aftermath(recorded.contradictions("P1"), broken, history.integrity(file))
     shutil.rmtree(folder)
     return Judged(recorded, aftermath)
 

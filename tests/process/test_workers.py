@@ -3,14 +3,25 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import accumulate
+from functools import cache, partial
+from itertools import count
 from pathlib import Path
 from random import Random
 
 import anyio
 import pytest
 
+from tape.checker.lines import (
+    AnyLine,
+    AppendedEvent,
+    AppendedPosition,
+    AppendLine,
+    HandleLine,
+    ReadLine,
+    RegisterLine,
+    StoppedLine,
+    TaskLine,
+)
 from tape.compose import open_store
 from tape.core.event import Event
 from tape.core.ids import GlobalSeq
@@ -19,13 +30,15 @@ from tape.core.sequence import AppendRequest
 from tape.core.subject import Pattern
 from tape.core.task import Task, TaskStatus
 from tests.conftest import Scale
-from tests.process import log
+from tests.process import recorder
 from tests.process.processes import Child, Processes
-from tests.process.worker import POISON, PUBLISHED, Attempt
+from tests.process.recorder import Recorder
+from tests.process.worker import POISON
 
 RULES = [f"rule{number}" for number in range(5)]
 NAMES = [f"worker{number}" for number in range(3)]
 ROUNDS = 6
+NUMBERS = count(1)  # of the operations of this process
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -47,15 +60,14 @@ def test_p10_every_match_is_handled_however_often_matchers_and_workers_are_kille
     for turn in range(scale(ROUNDS)):
         expected += publish(processes, 10)
         victim = Random().choice(NAMES)
-        workers[victim].kill()
+        kill(processes, victim, workers[victim])
         workers[victim] = start(processes, victim, turn)
         register(processes, num_shards=[4, 8, 3][turn % 3])
 
     processes.wait(partial(is_all_done, processes, len(RULES) * len(expected)), "everything is handled")
 
-    found = tasks(processes)
-    places = {rule: sorted(task.source_global_seq for task in found if task.reaction_id == rule) for rule in RULES}
-    assert places == dict.fromkeys(RULES, expected)
+    assert sorted(matching(processes)) == expected
+    assert anomalies(processes, "P10", "P11", "P12", "P13") == []
     assert [what for what, count in ends(processes).items() if count > 1] == []
 
 
@@ -66,16 +78,16 @@ def test_p10_what_a_worker_publishes_is_handled_however_often_it_is_killed(proce
         for name in speakers:
             processes.wait_for_line(name)
         victim = Random().choice(NAMES[:2])
-        speakers[victim].kill()
+        kill(processes, victim, speakers[victim])
         speakers[victim] = start(processes, victim, module="publishing_worker")
     for name, speaker in speakers.items():
-        speaker.kill()
+        kill(processes, name, speaker)
         start(processes, name)
     expected = matching(processes)
     processes.wait(partial(is_all_done, processes, len(expected)), "everything is handled")
 
     assert sorted(task.source_global_seq for task in tasks(processes)) == expected
-    assert {each.global_seq for each in attempts(processes) if each.what == PUBLISHED} <= {*expected}
+    assert anomalies(processes, "P5", "P10", "P11", "P12", "P13") == []
     assert set(begins(processes).values()) == {1} and set(ends(processes).values()) == {1}
     assert {*begins(processes)} <= {(task.task_id, n) for task in tasks(processes) for n in range(1, task.attempts + 1)}
 
@@ -115,6 +127,7 @@ def test_p11_a_worker_that_was_stopped_past_its_lease_settles_nothing(processes:
 
     after = next(task for task in tasks(processes) if task.task_id == before.task_id)
     assert (before.attempt, before.lease_owner) == (2, second) and after == before
+    assert anomalies(processes, "P10", "P11", "P12") == []
 
 
 def test_p13_dispatchers_together_run_no_more_than_the_slots(processes: Processes) -> None:
@@ -125,9 +138,7 @@ def test_p13_dispatchers_together_run_no_more_than_the_slots(processes: Processe
 
     processes.wait(partial(is_all_done, processes, 120), "everything is handled")
 
-    steps = sorted((each.at_ns, each.what) for each in attempts(processes))
-    running = list(accumulate(1 if what == "begin" else -1 for _, what in steps))
-    assert max(running) <= 8
+    assert anomalies(processes, "P10", "P11", "P12", "P13") == []
 
 
 def test_a_debounced_change_is_handled_although_its_dispatcher_is_killed(processes: Processes) -> None:
@@ -142,7 +153,7 @@ def test_a_debounced_change_is_handled_although_its_dispatcher_is_killed(process
             worker = start(processes, "worker0")
 
     processes.wait(
-        lambda: {*last.values()} <= {each.global_seq for each in attempts(processes) if each.what == "end"}, "all"
+        lambda: {*last.values()} <= {each.global_seq for each in attempts(processes) if each.step == "ok"}, "all"
     )
     processes.wait(partial(is_all_done, processes, 3), "none is left")
 
@@ -168,11 +179,17 @@ def start(
 
 
 def register(processes: Processes, rules: Sequence[str] = RULES, **options: int) -> None:
+    """From then on each match makes a task, unless changes are debounced."""
+    pattern = "" if "debounce_ms" in options else "/a/**"
+
     async def main() -> None:
         async with open_store(processes.url) as store:
             for rule in rules:
                 base = Reaction(reaction_id=rule, subject_pattern="/a/**", retry_max=100)
-                await store.reactions.register(replace(base, **{"max_concurrency": 100, "dlq_after_n": 100, **options}))  # type: ignore[arg-type]
+                reaction = replace(base, **{"max_concurrency": 100, "dlq_after_n": 100, **options})  # type: ignore[arg-type]
+                fields = {"reaction_id": rule, "pattern": pattern, "max_concurrency": reaction.max_concurrency}
+                await store.reactions.register(reaction)
+                records(processes).write(RegisterLine, step="ok", number=next(NUMBERS), **fields)
 
     anyio.run(main)
 
@@ -181,8 +198,14 @@ def publish(processes: Processes, count: int, payload: str = "plain", subject: s
     async def main() -> list[int]:
         async with open_store(processes.url) as store:
             events = (Event(run_id=f"r{number}", payload=payload, subject=subject) for number in range(count))
-            (entries,) = await store.journal.append([AppendRequest(events=tuple(events), opens=True)])
+            request = AppendRequest(events=tuple(events), opens=True)
+            made = tuple(AppendedEvent(each.run_id, each.event_id, each.subject) for each in request.events)
+            number = next(NUMBERS)
+            records(processes).write(AppendLine, number=number, step="invoke", events=made)
+            (entries,) = await store.journal.append([request])
             assert not isinstance(entries, Exception)
+            given = tuple(AppendedPosition(entry.global_seq, entry.seq) for entry in entries)
+            records(processes).write(AppendLine, number=number, step="ok", positions=given)
             return [entry.global_seq for entry in entries]
 
     return anyio.run(main)
@@ -226,13 +249,39 @@ def has_come_to_an_end(processes: Processes, worker: Child) -> bool:
     return not worker.is_running or is_all_ended(processes)
 
 
-def attempts(processes: Processes) -> list[Attempt]:
-    return [each for path in processes.folder.glob("*.jsonl") for each in log.read(path, Attempt)]
+def attempts(processes: Processes) -> list[HandleLine]:
+    return [line for line in lines(processes) if isinstance(line, HandleLine)]
 
 
 def begins(processes: Processes) -> Counter[tuple[str, int]]:
-    return Counter((each.task_id, each.attempt) for each in attempts(processes) if each.what == "begin")
+    return Counter((each.task_id, each.attempt) for each in attempts(processes) if each.step == "invoke")
 
 
 def ends(processes: Processes) -> Counter[tuple[str, int]]:
-    return Counter((each.task_id, each.attempt) for each in attempts(processes) if each.what == "end")
+    return Counter((each.task_id, each.attempt) for each in attempts(processes) if each.step == "ok")
+
+
+def kill(processes: Processes, name: str, worker: Child) -> None:
+    worker.kill()
+    Recorder(processes.log("test"), name).write(StoppedLine)
+
+
+def anomalies(processes: Processes, *invariants: str) -> list[str]:
+    """What the checker finds in the recorded history, when all tasks have ended."""
+    records(processes).write(ReadLine, number=1, step="invoke", of="tasks")
+    for task in tasks(processes):
+        records(processes).write(
+            TaskLine, number=1, task_id=task.task_id, reaction_id=task.reaction_id, attempt=task.attempt,
+            global_seq=task.source_global_seq, status=task.status.name.lower(),
+        )  # fmt: skip
+    records(processes).write(ReadLine, number=1, step="ok", of="tasks", is_final=True)
+    return recorder.anomalies(recorder.findings(lines(processes)), *invariants)
+
+
+def lines(processes: Processes) -> list[AnyLine]:
+    return recorder.merged(processes.folder.glob("*.jsonl"))
+
+
+@cache
+def records(processes: Processes) -> Recorder:
+    return Recorder(processes.log("test"))

@@ -1,4 +1,4 @@
-"""A process that matches and handles, and logs the begin and the end of each attempt."""
+"""A process that matches and handles, and records the begin and the end of each attempt."""
 
 import os
 import signal
@@ -7,53 +7,44 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 import anyio
 
+from tape.checker.lines import HandleLine, Step
 from tape.compose import open_store
 from tape.core.errors import Unavailable
 from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.work.envelope import Envelope
 from tape.work.handler import handler
 from tests.process.lifetime import end_with_parent
-from tests.process.log import Log, now_ns
+from tests.process.recorder import Recorder
 
-SLOW, POISON, PUBLISHED, CANCELLED = "slow", "poison", "published", "cancelled"
-
-
-class Attempt(NamedTuple):
-    """A step of an attempt, seen from inside the handler."""
-
-    at_ns: int
-    what: str
-    reaction_id: str
-    task_id: str
-    attempt: int
-    global_seq: int
+POISON = "poison"
 
 
-def handling(records: Log, work_s: float) -> Callable[[Envelope], Awaitable[None]]:
-    def note(what: str, envelope: Envelope) -> None:
-        names = envelope.reaction_id, envelope.task_id, envelope.attempt, envelope.global_seq
-        records.write(Attempt(now_ns(), what, *names))
+def handling(records: Recorder, work_s: float) -> Callable[[Envelope], Awaitable[None]]:
+    def note(step: Step, envelope: Envelope) -> None:
+        records.write(
+            HandleLine, step=step, reaction_id=envelope.reaction_id, task_id=envelope.task_id,
+            attempt=envelope.attempt, global_seq=envelope.global_seq,
+        )  # fmt: skip
 
     async def handle(envelope: Envelope) -> None:
-        note("begin", envelope)
+        note("invoke", envelope)
         if envelope.payload == POISON:
             os.kill(os.getpid(), signal.SIGKILL)
         try:
             await anyio.sleep(work_s)
         except anyio.get_cancelled_exc_class():
-            note(CANCELLED, envelope)
+            note("unknown", envelope)
             raise
-        note("end", envelope)
+        note("ok", envelope)
 
     return handle
 
 
 def config_of(options: Namespace) -> WorkerConfig:
-    handle = handler(handling(Log(options.log), options.work_ms / 1000))
+    handle = handler(handling(Recorder(options.log), options.work_ms / 1000))
     return WorkerConfig(
         handlers=dict.fromkeys(options.reactions, handle),
         owner=options.owner or options.log.stem,

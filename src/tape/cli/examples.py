@@ -64,6 +64,7 @@ EXAMPLES: Final = {
     "tape lake report": "tape lake report --out report.html",
     "tape migrate": "tape migrate --store postgresql://localhost/tape",
     "tape doctor": "tape doctor --store postgresql://localhost/tape",
+    "tape check-history": "tape check-history history.jsonl",
     "tape operations": "tape operations --json",
     "tape decision": "tape decision ls order-1",
     "tape effect": "tape effect ls order-1",

@@ -42,6 +42,7 @@ COMMANDS: Final = (
     "lake",
     "migrate",
     "doctor",
+    "check-history",
     "operations",
     "completion",
 )
@@ -79,8 +80,9 @@ class Commands(click.Group):
 def _command(name: str) -> click.Command:
     if name in ABOUT:
         return group_of(name)
-    module = f"tape.cli.{name}.command" if name in PACKAGES else f"tape.cli.{name}"
-    command: click.Command = getattr(import_module(module), name)
+    word = name.replace("-", "_")
+    module = f"tape.cli.{word}.command" if name in PACKAGES else f"tape.cli.{word}"
+    command: click.Command = getattr(import_module(module), word)
     return command
 
 

@@ -70,6 +70,7 @@ NO_OPERATIONS: Final[Mapping[str, str]] = MappingProxyType(
         "tape migrate": _TABLES,
         "tape outbox migrate": _TABLES,
         "tape doctor": "It examines the machine, the files and the tables, which a server may not be able to tell.",
+        "tape check-history": _NO_STORE,
         "tape operations": _NO_STORE,
         "tape completion": _NO_STORE,
         "tape outbox contracts check": _NO_STORE,
