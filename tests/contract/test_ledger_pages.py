@@ -8,9 +8,10 @@ import pytest
 from tape.core.effect import DispatchMode, Effect, EffectStatus, Semantics
 from tape.core.errors import InvalidCursor, NotReady, UsageError
 from tape.core.obligation import ObligationStatus
-from tape.core.page import Page
+from tape.core.page import Page, encode_cursor
 from tape.core.run_state import RunStatus
 from tape.core.timer import TimerStatus
+from tape.operations.values import ListValues
 from tape.sdk.nouns.node import AsyncNode
 from tests.contract.backends import needs_ledgers
 from tests.contract.ledgers import begin_run, queue_effect
@@ -164,6 +165,14 @@ async def test_a_cursor_of_another_list_is_refused(node: AsyncNode) -> None:
     for listed in LISTS.values():
         with pytest.raises(InvalidCursor):
             await listed.page(node, run.run_id, cursor=other)
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"], ids=["U+0000", "a lone surrogate"])
+async def test_a_forged_cursor_with_a_text_that_no_store_holds_is_refused(node: AsyncNode, text: str) -> None:
+    forged = encode_cursor((text,), ListValues(namespace="n").question)
+
+    with pytest.raises(InvalidCursor):
+        await node.values.list("n", cursor=forged)
 
 
 async def test_effects_are_in_the_order_they_began(node: AsyncNode) -> None:

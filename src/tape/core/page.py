@@ -8,6 +8,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 from zlib import crc32
 
 from tape.core.errors import InvalidCursor, quoted
+from tape.core.text import replace_unstorable
 
 ANSWER_BYTES: Final = (4 << 20) - (64 << 10)  # the default message limit of gRPC clients is 4 MiB
 MAX_CURSOR: Final = 4_096
@@ -83,4 +84,4 @@ def _checksum(text: str, question: str) -> bytes:
 
 
 def _is_within(place: list[int | str]) -> bool:
-    return all(part in POSITIONS for part in place if isinstance(part, int))
+    return all(part in POSITIONS if isinstance(part, int) else part == replace_unstorable(part) for part in place)

@@ -48,7 +48,7 @@ def _literal(const: Const) -> str:
     if isinstance(value, bytes):
         return "b'" + "".join(f"\\x{byte:02x}" for byte in value) + "'"
     if isinstance(value, float):
-        return f"double('{value!r}')" if value != value or value in (float("inf"), -float("inf")) else repr(value)
+        return f'double("{value!r}")' if value != value or value in (float("inf"), -float("inf")) else repr(value)
     return json.dumps(value, ensure_ascii=False) + ("u" if const.type == "uint" else "")
 
 
