@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +25,17 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tape.compose import open_store, run_journal
-from tape.core.event import Entry
 from tape.telemetry import Meters
 from tests.conftest import Scale
 from tests.process.processes import until
+from tests.server import growth
 from tests.server.conftest import Start
 from tests.server.server import TapeServer
-from tests.servers.databases import apart
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 EXAMPLES = 12
 MAX_S = 20
+MEMORY = 100 << 20
 HERE = Path(__file__).parent
 HOOKS = "tests.server.schemathesis_hooks"
 REPLACED = "positive_data_acceptance,negative_data_rejection"  # by checks of schemathesis_hooks
@@ -54,7 +54,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 def test_schemathesis_finds_nothing_and_leaves_only_what_it_asked_for(
     start: Start, store: str, scale: Scale, tmp_path: Path
 ) -> None:
-    server = start(store)
+    server, calls = start(store), tmp_path / "calls.jsonl"
+    before = server.rss
     limits = ["--max-examples", str(scale(EXAMPLES) // 4), "--max-time", str(scale(MAX_S))]
 
     found = subprocess.run(
@@ -65,19 +66,18 @@ def test_schemathesis_finds_nothing_and_leaves_only_what_it_asked_for(
             "--no-color", "--generation-deterministic", *limits,
         ],
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600,
-        env={**os.environ, "SCHEMATHESIS_HOOKS": HOOKS, "PYTHONPATH": str(HERE.parents[1])},
+        env={
+            **os.environ, "SCHEMATHESIS_HOOKS": HOOKS, "PYTHONPATH": str(HERE.parents[1]), "GROWTH": f"{store} {calls}",
+        },
     )  # fmt: skip
 
     assert found.returncode == 0, found.stdout
     assert "request.failed" not in server.log
-    with server.client() as http:
-        assert len(apart(_messages, store)) == sample(http, "tape_events_published_total")
-
-
-async def _messages(store: str) -> list[Entry]:
-    """The entries that were appended over HTTP; those of ledgers and of Tape itself have another kind."""
-    async with open_store(store) as opened, run_journal(opened) as journal:
-        return [entry async for entry in journal.stream(follow=False) if entry.kind == "event"]
+    asked = growth.read(calls)
+    with closing(growth.Census(store)) as census:
+        assert growth.unexplained(asked) == [] and census.stray_tasks() == []
+    assert {call.operation for call in asked if call.growth.entries} >= {"run.begin", "value.write", "session.create"}
+    assert server.rss - before < MEMORY
 
 
 def test_streams_are_accepted_and_refused_as_the_document_says(

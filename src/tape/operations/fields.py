@@ -156,7 +156,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "state_json": "The session's first state.",
         "status": "Only those with this status.",
         "EffectOutcome.status": "What became of it: done (confirmed), not done (failed), or not known (unknown).",
-        "EndRun.status": "How the run ended.",
+        "EndRun.status": "Returned (terminal), failed, cancelled, undone now (compensating) or up to a person (stuck).",
         "ResolveObligation.status": "It is undone (compensated), or a person has to see to it (stuck).",
         "subject_pattern": "The subjects of the entries that match.",
         "ListReactions.subject_pattern": "Only reactions with exactly this pattern.",

@@ -20,7 +20,7 @@ PAGE: Final = 200
 
 
 class OperationRequest(Generic[R_co]):
-    """The base of request types, and the first one; R_co is the type of the result.
+    """The base of request types, to be named before other bases; R_co is the type of the result.
 
     What each field may hold follows from its name and type (`fields.RULES`). `statuses` are those that the field
     `status` may have, if not all.

@@ -13,11 +13,11 @@ from tape.operations.exceptions import EXCEPTIONS
 from tape.operations.fields import is_required
 from tape.operations.operation import Access, Operation
 
-OF_RUNS: Final = frozenset({"run", "decision", "effect", "obligation", "gate", "timer", "budget"})
 KEYS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
-        "decision": ("decision_index",), "effect": ("idempotency_key",), "obligation": ("number",), "gate": ("gate",),
-        "timer": ("timer_id",), "value": ("namespace", "key"), "session": ("app", "user", "session"),
+        "run": ("run_id",), "decision": ("run_id", "decision_index"), "effect": ("run_id", "idempotency_key"),
+        "obligation": ("run_id", "number"), "gate": ("run_id", "gate"), "timer": ("run_id", "timer_id"),
+        "budget": ("run_id",), "value": ("namespace", "key"), "session": ("app", "user", "session"),
         "reaction": ("global_seq", "reaction_id"), "task": ("task_id",), "outbox": ("event_id",),
     }
 )  # fmt: skip
@@ -136,9 +136,7 @@ def row_of(operation: Operation) -> dict[str, Any]:
 def key_fields(operation: Operation) -> tuple[str, ...]:
     """The fields that name what the operation is about, in the order of a path; the others are its body."""
     known = {each.name: each for each in flat_fields(operation.request)}
-    keys = KEYS.get(operation.noun, ())
-    named = ("run_id", *keys) if operation.noun in OF_RUNS else keys
-    found = tuple(name for name in named if name in known and is_required(known[name]))
+    found = tuple(name for name in KEYS.get(operation.noun, ()) if name in known and is_required(known[name]))
     return ("run_id", *found) if may_be_all_runs(operation) else found
 
 
@@ -168,7 +166,7 @@ def _route(operation: Operation) -> HttpRoute:
     """`/runs/{run_id}/effects/{idempotency_key}/complete`; `-` in place of a run id stands for all runs."""
     keys = key_fields(operation)
     parts = [] if operation.noun == "run" else [plural(operation.noun)]
-    if operation.noun in OF_RUNS:
+    if "run_id" in KEYS.get(operation.noun, ()):
         parts = ["runs", "{run_id}" if "run_id" in keys else ALL_RUNS, *parts]
     parts += [f"{{{name}}}" for name in keys if name != "run_id"]
     if operation.verb not in SHORT_VERBS and not _creates(operation, keys):

@@ -51,8 +51,14 @@ def request_of(operation: Operation, given: Mapping[str, Any]) -> OperationReque
 
 def read_text(operation: Operation, given: Mapping[str, Any]) -> Json:
     """Checks fields that came as text: in a path, in a query or with a command."""
-    types = {each.name: each.type for each in msgspec.structs.fields(request_type(operation))}
+    types = _types(operation)
     return {name: _read(name, text, types[name]) for name, text in given.items()}
+
+
+@cache
+def _types(operation: Operation) -> Mapping[str, Any]:
+    """The type of each field of a request, by its name."""
+    return {each.name: each.type for each in msgspec.structs.fields(request_type(operation))}
 
 
 def type_given(kind: Any) -> Any:

@@ -4,11 +4,12 @@ The fields of a record keep their names, but for those in `SHAPES`. A duration i
 behind its name, and the fields of `of`, which identifies a record, stand beside the others.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from functools import cache
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
 from uuid import UUID
@@ -44,6 +45,7 @@ class RecordShape(NamedTuple):
 
 
 ROWS: Final = {"outbox": "rows"}
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 USUAL: Final = RecordShape()
 SHAPES: Final[Mapping[Any, RecordShape]] = MappingProxyType(
     {
@@ -64,21 +66,13 @@ SHAPES: Final[Mapping[Any, RecordShape]] = MappingProxyType(
 
 
 class RecordMember(NamedTuple):
-    """A field or property of a record: its attribute, its name in JSON, its type, and whether it is flat."""
+    """A field or property of a record: its attribute, its name in JSON, its type, and how it is written."""
 
     attribute: str
     name: str
     kind: Any
     is_flat: bool = False
-
-    @property
-    def is_json(self) -> bool:
-        return is_json(self.attribute, self.name)
-
-    def written(self, value: Any) -> Any:
-        if self.is_json:
-            return codec.decode(value) if value else None
-        return value // MILLISECOND if isinstance(value, timedelta) else plain(value)
+    is_json: bool = False
 
 
 def write_result(operation: Operation, result: Any) -> Json | None:
@@ -115,10 +109,14 @@ def result_type(operation: Operation) -> type[Struct]:
 
 def plain(value: Any) -> Any:
     """A value of the library as JSON has it."""
-    if _is_record(type(value)):
-        return dict(_written(value))
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, Enum):
         return value.value
+    if isinstance(value, timedelta):
+        return value // MILLISECOND
+    if _is_record(type(value)):
+        return _write(value)
     if isinstance(value, UUID | datetime):
         return str(value) if isinstance(value, UUID) else value.isoformat()
     if isinstance(value, Mapping):
@@ -131,17 +129,35 @@ def plain(value: Any) -> Any:
 def _row(record: Any) -> Any:
     """A record as a list has it."""
     listed = _shape(type(record)).listed
-    return dict(_written(record, listed)) if listed else plain(record)
+    return _write(record, listed) if listed else plain(record)
 
 
-def _written(record: Any, listed: Sequence[str] = ()) -> Iterator[tuple[str, Any]]:
+def _write(record: Any, listed: tuple[str, ...] = ()) -> Json:
     kind: Any = type(record)
+    return {name: write(get(record)) for name, get, write in _columns(kind, listed)}
+
+
+@cache
+def _columns(kind: Any, listed: tuple[str, ...]) -> tuple[tuple[str, Callable[[Any], Any], Callable[[Any], Any]], ...]:
+    """The names of the members in JSON, how each is read from a record, and how it is written."""
+    return tuple(
+        (member.name, attrgetter(path), _json_value if member.is_json else plain)
+        for path, member in _flat_members(kind)
+        if not listed or member.name in listed
+    )
+
+
+def _json_value(text: str | None) -> Any:
+    return codec.decode(text) if text else None
+
+
+def _flat_members(kind: Any, before: str = "") -> Iterator[tuple[str, RecordMember]]:
+    """The members with their paths; those of flat ones stand in their places."""
     for member in _members(kind):
-        value = getattr(record, member.attribute)
         if member.is_flat:
-            yield from _written(value, listed)
-        elif not listed or member.name in listed:
-            yield member.name, member.written(value)
+            yield from _flat_members(member.kind, f"{before}{member.attribute}.")
+        else:
+            yield f"{before}{member.attribute}", member
 
 
 def _shape(kind: Any) -> RecordShape:
@@ -153,9 +169,14 @@ def _members(kind: Any) -> tuple[RecordMember, ...]:
     shape, hints = _shape(kind), get_type_hints(kind)
     names = [each.name for each in fields(kind) if each.init] if is_dataclass(kind) else kind._fields
     return (
-        *(RecordMember(name, _name(name, hints[name], shape), hints[name], name in shape.flat) for name in names),
+        *(_member(name, hints[name], shape) for name in names),
         *(RecordMember(name, name, get_type_hints(getattr(kind, name).fget)["return"]) for name in shape.properties),
     )
+
+
+def _member(attribute: str, hint: Any, shape: RecordShape) -> RecordMember:
+    name = _name(attribute, hint, shape)
+    return RecordMember(attribute, name, hint, attribute in shape.flat, is_json(attribute, name))
 
 
 def _name(name: str, hint: Any, shape: RecordShape) -> str:
@@ -199,10 +220,8 @@ def _row_type(kind: Any) -> Any:
 
 
 def _typed(kind: Any) -> Iterator[tuple[str, Any]]:
-    for member in _members(kind):
-        if member.is_flat:
-            yield from _typed(member.kind)
-        elif member.is_json:
+    for _, member in _flat_members(kind):
+        if member.is_json:
             yield member.name, Any
         else:
             yield member.name, int if member.kind is timedelta else output_type(member.kind)

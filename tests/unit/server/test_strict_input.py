@@ -17,6 +17,7 @@ from tape.server.http.route import Route
 from tape.server.http.router import Router
 from tape.server.http.whole_number import whole_number
 from tape.server.node import Node
+from tape.server.routes.parameters import IDEMPOTENCY_KEY
 from tape.server.routes.schemas import NewEvent, parse_body
 from tape.server.routes.table import ROUTES
 
@@ -123,3 +124,10 @@ def test_a_parameter_is_a_whole_number_as_json_schema_has_it(text: str, number: 
 def test_any_other_text_is_refused_with_the_bounds(text: str) -> None:
     with pytest.raises(UsageError, match="limit is a whole number from 0 to 1,000"):
         whole_number("limit", text, 0, 1000)
+
+
+def test_a_route_takes_the_key_of_a_request_only_where_the_request_has_one() -> None:
+    taken = {route.name for route in ROUTES if any(each.name == IDEMPOTENCY_KEY.name for each in route.parameters)}
+    derived = {"createSession", "appendEvent", "recordDispatchAttempt", "recordObligationAttempt"}
+
+    assert taken & derived == set() and {"chargeBudget", "sendSignal"} <= taken

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Annotated, Any, Final, Literal, get_origin
 
 import msgspec
@@ -21,6 +21,7 @@ from tape.operations.surfaces import (
     ALSO,
     CREATED,
     HttpRoute,
+    flat_fields,
     may_be_all_runs,
     path_fields,
     plural,
@@ -109,8 +110,8 @@ async def _fields(operation: Operation, http: HttpRoute, request: Request) -> di
 
 
 def _has_key(operation: Operation) -> bool:
-    """Whether a header may have the key of a request that is done once."""
-    return operation.repeat is Repeat.KEYED
+    """Whether a header may have the key of a request that is done once; others are repeated by a name or a number."""
+    return operation.repeat is Repeat.KEYED and any(each.name == "key" for each in flat_fields(operation.request))
 
 
 def _texts(operation: Operation, http: HttpRoute, request: Request) -> Iterator[tuple[str, str | list[str]]]:
@@ -152,12 +153,13 @@ def _path(operation: Operation, http: HttpRoute) -> list[Parameter]:
     return [_parameter(operation, name, "path", types[name]) for name in path_fields(http)]
 
 
-def _query(operation: Operation, http: HttpRoute) -> list[Parameter]:
+@cache
+def _query(operation: Operation, http: HttpRoute) -> tuple[Parameter, ...]:
     """The fields of a request that only reads, but those in the path."""
-    return [
+    return tuple(
         _parameter(operation, each.name, "query", type_given(each.type), is_required=each.required)
         for each in msgspec.structs.fields(_body(operation, http))
-    ]
+    )
 
 
 def _headers(operation: Operation) -> tuple[Parameter, ...]:
