@@ -1,5 +1,6 @@
 """Dry runs and backfills that a server starts, on Spark in a process of its own."""
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
+from tape.cli.main import run
 from tape.core.reaction import Reaction
 from tape.lake.log import DeltaLog
 from tape.lake.search.backfill import BackfillPlan, find_matches, plan_backfill
@@ -85,12 +87,20 @@ async def plan_of(url: str, lake: Path, reaction_id: str) -> BackfillPlan:
         return await plan_backfill(store, journal, reaction_id)
 
 
-def test_a_dry_run_has_the_errors_of_the_predicate(http: httpx.Client) -> None:
+def test_a_dry_run_has_the_errors_of_the_predicate_as_the_command_has(
+    spark: SparkSession, server: TapeServer, http: httpx.Client, capsys: pytest.CaptureFixture[str]
+) -> None:
     http.post("/reactions/errs/dry-run", json={"after": 100, "through": 250}).raise_for_status()
+    stored = ["--store", f"sqlite:///{server.folder}/tape.db", "--lake", str(server.folder / "lake"), "--json"]
+    span = ["--subject", ERRS.subject_pattern, "--where", ERRS.predicate_cel, "--from", "100", "--to", "250"]
 
     dry = ended(http, "errs", "dry_run")
+    code = run(["reaction", "dry-run", *span, *stored])
 
-    assert (dry["state"], dry["matches"], dry["searched"]) == ("done", 0, 150)
+    printed = json.loads(capsys.readouterr().out)
+    assert (code, dry["state"], dry["matches"], dry["searched"]) == (0, "done", 0, 150)
+    assert (printed["matches"], printed["cost"]["entries"]) == (0, 150)
+    assert printed["errors"] == dry["errors"]
     assert dry["errors"][0]["entries"] == 150 and "nothing" in dry["errors"][0]["error"]
 
 

@@ -56,6 +56,17 @@ def test_a_tail_has_what_was_and_what_comes_once_each(tape: Any, run_id: str, sc
     assert [int(entry.payload_json) for entry in (*batch.entries, *rest)] == [*range(many)]
 
 
+def test_a_server_says_where_its_journal_ends(tape: Any, run_id: str, server: TapeServer) -> None:
+    last = publish(tape, run_id, 1, 2, 3)[-1]
+
+    answer = tape.GetCapabilities(pb.GetCapabilitiesRequest())
+    with server.client() as http:
+        also = http.get("/capabilities").json()
+
+    assert answer.head == also["head"] == last
+    assert answer.epoch == also["epoch"] > 0
+
+
 def test_a_tail_of_a_run_ends_with_the_run(tape: Any, run_id: str, server: TapeServer) -> None:
     publish(tape, run_id, 1, 2, 3)
     stream = tape.TailBatches(pb.TailBatchesRequest(run_id=run_id, from_seq=2), timeout=DEADLINE_S)

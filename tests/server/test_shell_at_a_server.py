@@ -1,11 +1,17 @@
 """Commands with `--store tape://…`: what a server offers works there, and the rest says that it does not."""
 
 import json
+import sys
+from functools import partial
+from select import select
+from subprocess import PIPE, Popen
+from typing import IO
 
 import httpx
 import pytest
 
 from tape.cli.main import run
+from tests.process.processes import until
 from tests.server.reading import publish
 from tests.server.server import TapeServer
 
@@ -27,6 +33,24 @@ def test_events_are_published_and_shown(
         (published[0]["global_seq"], '{"n":1}')
     ]
     assert matching == shown
+
+
+def test_a_tail_begins_with_the_next_entry(server: TapeServer, http: httpx.Client, run_id: str) -> None:
+    publish(http, run_id, 1, 2, 3)
+    head = http.get("/ready").json()["head"]
+    command = [sys.executable, "-m", "tape.cli.main", "tail", "--json", "--store", server.rpc]
+
+    def is_shown(output: IO[str]) -> bool:
+        publish(http, run_id, 4)
+        return bool(select([output], [], [], 0)[0])
+
+    with Popen(command, stdout=PIPE, text=True) as tail:
+        assert tail.stdout is not None
+        until(partial(is_shown, tail.stdout), "an entry is shown")
+        first = json.loads(tail.stdout.readline())
+        tail.terminate()
+
+    assert first["global_seq"] > head and first["payload_json"] == "4"
 
 
 def test_a_fork_is_made_and_compared_at_the_server(
@@ -59,7 +83,6 @@ def test_a_diff_in_json_has_the_places_that_differ(
 @pytest.mark.parametrize(
     ("command", "advice"),
     [
-        (("tail",), "--from N"),
         (("journal", "verify"), "the URL of the server's store"),
         (("run", "fork", "r", "--at", "1", "--producers", "shop"), "the URL of the server's store"),
     ],

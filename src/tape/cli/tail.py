@@ -90,17 +90,18 @@ async def _tail(choices: Choices, view: View) -> None:
 @asynccontextmanager
 async def _opened(choices: Choices, view: View) -> AsyncIterator[tuple[EventLog, int]]:
     """What is streamed, and from where on."""
-    from tape.core.errors import UsageError
-    from tape.runs.events import Events
+    async with choices.open_events(must_exist=True) as log:
+        yield log, await _head(log) if view.begins_at_head else view.start or 0
 
-    if not choices.is_server():
-        async with choices.open_journal(must_exist=True) as journal:
-            yield Events(journal), await journal.head() if view.begins_at_head else view.start or 0
-        return
-    if view.begins_at_head:
-        raise UsageError("a server does not tell where its journal ends; say --from N (0: its beginning) or --run RUN")
-    async with choices.open_events() as log:
-        yield log, view.start or 0
+
+async def _head(log: EventLog) -> int:
+    from tape.core.errors import Unsupported, UsageError
+
+    try:
+        return await log.head()
+    except Unsupported as error:
+        advice = "say --from N (0: its beginning), --run RUN or --no-follow"
+        raise UsageError(f"this server does not tell where its journal ends; {advice}") from error
 
 
 async def _show(stream: Following, show: Callable[[Entry], None]) -> int:

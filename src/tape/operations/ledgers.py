@@ -46,6 +46,9 @@ class EventLog(Protocol):
     async def append(
         self, events: Sequence[Event], key: str | None = None, expected_seq: int | None = None, open: bool = False
     ) -> Sequence[Entry]: ...
+    async def head(self) -> int:
+        """The last position; an older server raises `Unsupported`."""
+
     async def stream(self, options: LedgerStreamOptions) -> Following: ...
 
 

@@ -17,6 +17,9 @@ class Events:
     ) -> list[Entry]:
         return await self._journal.append(events, key=key, expected_seq=expected_seq, open=open)
 
+    async def head(self) -> int:
+        return await self._journal.head()
+
     async def stream(self, options: LedgerStreamOptions) -> Stream:
         return self._journal.stream(
             run_id=options.run_id,

@@ -2115,14 +2115,18 @@ class KnownMessage(_message.Message):
     def __init__(self, name: _Optional[str] = ..., fields: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GetCapabilitiesResponse(_message.Message):
-    __slots__ = ("version", "procedures", "messages")
+    __slots__ = ("version", "procedures", "messages", "head", "epoch")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     PROCEDURES_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     version: str
     procedures: _containers.RepeatedScalarFieldContainer[str]
     messages: _containers.RepeatedCompositeFieldContainer[KnownMessage]
-    def __init__(self, version: _Optional[str] = ..., procedures: _Optional[_Iterable[str]] = ..., messages: _Optional[_Iterable[_Union[KnownMessage, _Mapping]]] = ...) -> None: ...
+    head: int
+    epoch: int
+    def __init__(self, version: _Optional[str] = ..., procedures: _Optional[_Iterable[str]] = ..., messages: _Optional[_Iterable[_Union[KnownMessage, _Mapping]]] = ..., head: _Optional[int] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class OpenRunRequest(_message.Message):
     __slots__ = ("run_id", "label", "started_at", "app", "user", "session")

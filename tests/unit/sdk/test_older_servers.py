@@ -1,11 +1,15 @@
 """Servers of another version: what they lack is refused by name or left out, before they are asked for it."""
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import grpc
 import pytest
+from anyio import to_thread
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from tape.compose import open_store, run_journal
@@ -15,8 +19,7 @@ from tape.core.run_state import Invocation
 from tape.operations.effects import ListPendingEffects, RecordDecision
 from tape.operations.runs import BeginRun, CompactRun
 from tape.runs.ledgers import LocalLedgers
-from tape.sdk.remote.channel import Channel
-from tape.sdk.remote.ledgers import RemoteLedgers
+from tape.sdk.remote.ledgers import RemoteLedgers, connect_ledgers
 from tape.sdk.remote.server_knowledge import ServerKnowledge
 from tape.server.grpc import reflection
 from tape.server.grpc.methods import SERVICE, handlers
@@ -42,7 +45,14 @@ def reduced() -> FileDescriptorProto:
 
 @asynccontextmanager
 async def older(*, tells: bool) -> AsyncIterator[RemoteLedgers]:
-    """A client of a server that lacks an operation and two fields, and may not know GetCapabilities either."""
+    """A client of an older server."""
+    async with older_server(tells=tells) as url, connect_ledgers(url) as ledgers:
+        yield ledgers
+
+
+@asynccontextmanager
+async def older_server(*, tells: bool) -> AsyncIterator[str]:
+    """A server that lacks an operation and fields, and may not know GetCapabilities either."""
     async with open_store("memory://") as store, run_journal(store) as journal:
         ledgers, file = LocalLedgers(store, journal), reduced()
         known = ServerKnowledge.of_file(file)
@@ -55,8 +65,7 @@ async def older(*, tells: bool) -> AsyncIterator[RemoteLedgers]:
         server.add_generic_rpc_handlers(reflection.handlers((SERVICE.full_name,), file.SerializeToString()))
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
-        async with Channel(f"tape://127.0.0.1:{port}") as channel:
-            yield RemoteLedgers(channel)
+        yield f"tape://127.0.0.1:{port}"
         await server.stop(0)
 
 
@@ -101,6 +110,17 @@ async def test_a_field_that_the_server_lacks_is_refused_by_name_if_it_is_used(te
 async def test_a_bound_that_the_server_lacks_is_left_out(tells: bool) -> None:
     async with older(tells=tells) as ledgers:
         assert await ledgers.call(ListPendingEffects(limit=7)) == []
+
+
+@tells_or_not
+async def test_where_the_journal_of_an_older_server_ends_is_unknown(tells: bool) -> None:
+    async with older_server(tells=tells) as url:
+        command = [sys.executable, "-m", "tape.cli.main", "tail", "--store", url]
+        refused = await to_thread.run_sync(
+            partial(subprocess.run, command, capture_output=True, text=True, check=False)
+        )
+
+    assert refused.returncode == 2 and "say --from N" in refused.stderr
 
 
 def test_only_bounds_are_left_out() -> None:

@@ -116,10 +116,13 @@ class Channel:
 
     async def _ask(self) -> ServerKnowledge:
         try:
-            answer = await self._send("GetCapabilities", pb.GetCapabilitiesRequest(), pb.GetCapabilitiesResponse)
+            return ServerKnowledge.of_answer(await self.capabilities())
         except Unsupported:
             return await self._reflected()
-        return ServerKnowledge.of_answer(answer)
+
+    async def capabilities(self) -> pb.GetCapabilitiesResponse:
+        """What the server knows, and where its journal ends now; a server from before it raises `Unsupported`."""
+        return await self._send("GetCapabilities", pb.GetCapabilitiesRequest(), pb.GetCapabilitiesResponse)
 
     async def _reflected(self) -> ServerKnowledge:
         """What a server knows that is older than GetCapabilities."""

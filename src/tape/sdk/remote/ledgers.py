@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from tape.core.app import ANY
 from tape.core.caller import PLAIN, Caller
-from tape.core.errors import UsageError
+from tape.core.errors import Unavailable, Unsupported, UsageError
 from tape.core.event import Entry, Event
 from tape.operations.journal_runs import ListEvents
 from tape.operations.ledgers import LedgerStreamOptions
@@ -72,6 +72,14 @@ class Events:
         answer = await self._channel.call("Append", request, pb.AppendResponse)
         positions = zip(events, answer.entries, strict=True)
         return [appended(event, position, answer.epoch) for event, position in positions]
+
+    async def head(self) -> int:
+        answer = await self._channel.capabilities()
+        if not answer.epoch:
+            raise Unsupported("the head of the journal", version=answer.version)
+        if not answer.HasField("head"):
+            raise Unavailable("the store of the server does not answer")
+        return answer.head
 
     async def stream(self, options: LedgerStreamOptions) -> EntryStream:
         _check(options)

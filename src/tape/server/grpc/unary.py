@@ -9,6 +9,7 @@ from tape.core.errors import TapeError, TooLarge
 from tape.core.event import Entry
 from tape.core.sequence import MAX_EVENTS
 from tape.server.grpc.rpc_context import RpcContext
+from tape.server.journal_head import head_or_none
 from tape.server.version import server_version
 from tape.wire import tape_pb2 as pb
 from tape.wire.known_messages import messages_of
@@ -48,7 +49,9 @@ async def _appended(rpc: RpcContext, request: pb.AppendRequest, caller: Caller) 
 async def get_capabilities(
     rpc: RpcContext, request: pb.GetCapabilitiesRequest, caller: Caller
 ) -> pb.GetCapabilitiesResponse:
-    return capabilities()
+    answer = pb.GetCapabilitiesResponse(head=await head_or_none(rpc.journal), epoch=rpc.journal.epoch)
+    answer.MergeFrom(capabilities())
+    return answer
 
 
 @cache

@@ -2,23 +2,21 @@
 
 from typing import Final
 
-import anyio
+from msgspec import UNSET
 
 from tape.core import codec, flow, sequence
-from tape.core.errors import TapeError
-from tape.core.ids import GlobalSeq
 from tape.core.server_unavailable import ServerUnavailable
 from tape.operations.catalogue import OPERATIONS
 from tape.server.http.body import MAX_BODY
 from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import ResponseSpec, Route, respond_with
+from tape.server.journal_head import head_of, head_or_none
 from tape.server.node import Node
 from tape.server.routes.schemas import Capabilities, Health, Readiness
 from tape.server.version import server_version
 from tape.wire.operation_json import request_type
 
-READY_S: Final = 2.0
 FEATURES: Final = (
     "session_events", "slow_client_warning", "typed_event_schema", "replay_complete", "state_resync_required",
     "subject_streams", "predicates", "checkpoints", "idempotency_keys", "expected_seq", "goaway", "run_end", "forks",
@@ -41,25 +39,18 @@ async def health(request: Request, node: Node) -> Response:
 async def ready(request: Request, node: Node) -> Response:
     if node.is_draining:
         raise ServerUnavailable("the server is draining")
-    return Response.json(Readiness(head=await _head(node)))
+    return Response.json(Readiness(head=await head_of(node.journal)))
 
 
 async def capabilities(request: Request, node: Node) -> Response:
+    head = await head_or_none(node.journal)
     return Response.json(
         Capabilities(
             features=dict.fromkeys(FEATURES, True), limits=LIMITS, epoch=node.journal.epoch, version=server_version(),
+            head=UNSET if head is None else head,
             operations={each.name: list(request_type(each).__struct_fields__) for each in OPERATIONS},
         )
     )  # fmt: skip
-
-
-async def _head(node: Node) -> GlobalSeq:
-    try:
-        with anyio.move_on_after(READY_S):
-            return await node.journal.head()
-    except TapeError as error:
-        raise ServerUnavailable("the store does not answer") from error
-    raise ServerUnavailable(f"the store has not answered within {READY_S:g} s")
 
 
 ROUTES: Final = (

@@ -67,11 +67,15 @@ class Readiness(Struct, frozen=True, kw_only=True):
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):
-    """The features and limits of the server, and its operations with the fields of their requests."""
+    """The features and limits of the server, and its operations with the fields of their requests.
+
+    `head` is the last position of the journal; absent if the store does not answer.
+    """
 
     features: dict[str, bool]
     limits: dict[str, int]
     epoch: Count
+    head: Count | UnsetType = UNSET
     version: str
     operations: dict[str, list[str]]
 
