@@ -5,21 +5,23 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
-
-from tests.servers.account import places_in_memory
 
 if TYPE_CHECKING:
     from tests.parallel import FileScheduling
 
 ROOT = Path(__file__).resolve().parent.parent
+IN_MEMORY = "/dev/shm"  # where a sync costs nothing; processes are killed, but no test cuts the power
+ROOM = 6 << 30
 EXAMPLES = 100
 QUICK_EXAMPLES = 20
 
@@ -28,14 +30,21 @@ pytest_plugins = ["tests.servers.fixtures", "tests.servers.spark"]
 Scale = Callable[[float], int]
 
 
+def is_roomy(folder: str) -> bool:
+    """Whether tests have room in a folder, and may run programs there."""
+    if not os.access(folder, os.W_OK) or os.statvfs(folder).f_flag & os.ST_NOEXEC:
+        return False
+    return min(shutil.disk_usage(folder).free, psutil.virtual_memory().available) > ROOM
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--scale", type=float, default=1.0, help="how much more work than usual to do (20 is a soak)")
     parser.addoption("--quick", action="store_true", help="skip tests that need a database server, Java or a browser")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    for place in places_in_memory():  # SQLite syncs every commit; no test cuts the power
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", place)
+    if config.getoption("--scale") <= 1 and is_roomy(IN_MEMORY):  # a soak meets the disk
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", IN_MEMORY)
     signal.signal(
         signal.SIGINT, signal.default_int_handler
     )  # a background job ignores SIGINT, and so would our children

@@ -2,7 +2,6 @@
 
 import os
 import pwd
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,12 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-import psutil
-
 from tests.servers.errors import ServerMissing
 
-IN_MEMORY = "/dev/shm"  # where a sync costs nothing: these servers are killed, but no power is cut
-ENOUGH = 6 << 30
 LONGEST_FOLDER = 60  # a unix socket's path may have 103 bytes on some systems, and the socket needs its share
 NO_ACCOUNT = (
     "PostgreSQL refuses to run as root, and root may not become 'nobody' here; "
@@ -70,7 +65,8 @@ class Account:
 
     def make_folder(self, prefix: str) -> Path:
         """A private folder with a short path, at a place that the account can reach."""
-        for place in (*places_in_memory(), tempfile.gettempdir(), "/tmp", "/var/tmp"):
+        place_of_tests = os.environ.get("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+        for place in (place_of_tests, tempfile.gettempdir(), "/tmp", "/var/tmp"):
             folder = Path(tempfile.mkdtemp(prefix=prefix, dir=place)).resolve()
             self.give(folder)
             if len(str(folder)) <= LONGEST_FOLDER and self.can("ls", folder):
@@ -89,14 +85,6 @@ class Account:
         if self.user is None:
             return [*command]
         return [sys.executable, "-I", "-S", "-c", BECOME, str(self.user), str(self.group), *command]
-
-
-def places_in_memory() -> list[str]:
-    """Where the system keeps files in memory, if there is room and programs may be run."""
-    if not os.access(IN_MEMORY, os.W_OK) or os.statvfs(IN_MEMORY).f_flag & os.ST_NOEXEC:
-        return []
-    room = min(shutil.disk_usage(IN_MEMORY).free, psutil.virtual_memory().available)
-    return [IN_MEMORY] if room > ENOUGH else []
 
 
 def environment() -> dict[str, str]:
