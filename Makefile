@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 QUICK := tests/unit tests/contract tests/property tests/outbox
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick check internals docs changelog dist sbom bench bench-scale soak proto lock clean
+.PHONY: help setup demo test quick check internals docs changelog dist sbom bench bench-scale soak fuzz proto lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,10 @@ bench-scale: ## Compare the cost of a row in a lake of 100 k, 3 M and 10 M entri
 soak: setup ## Run contracts, properties and processes with twenty times as much work
 	@$(BIN)/pytest -n $(WORKERS) --scale 20 -o faulthandler_timeout=1200 tests/contract tests/property tests/process tests/lake tests/server tests/outbox
 
+fuzz: ## Look for inputs that break a parser, SECONDS=60 for each (ONLY=name for one)
+	@$(PYTHON) tools/bootstrap.py fuzz
+	@.venv-fuzz/bin/python -m tests.fuzz "$(ONLY)" $(or $(SECONDS),60)
+
 proto: setup ## Generate the Python code of src/tape/wire/tape.proto
 	@$(BIN)/python tools/proto.py
 
@@ -72,6 +76,6 @@ lock: setup ## Resolve requirements/*.in again (with Python 3.11)
 	@$(BIN)/python tools/lock.py
 
 clean: ## Delete the environments and the files of tools
-	@rm -rf .venv .venv.lock .venv-bench .venv-bench.lock .hypothesis .import_linter_cache .mypy_cache .pytest_cache
+	@rm -rf .venv .venv.lock .venv-bench .venv-bench.lock .venv-fuzz .venv-fuzz.lock .hypothesis .import_linter_cache .mypy_cache .pytest_cache
 	@rm -rf .browser .browser.lock .ruff_cache build dist tests/browser/shots
 	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

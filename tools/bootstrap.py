@@ -1,4 +1,4 @@
-"""Builds .venv (or .venv-bench) from its lock file; needs only Python with venv.
+"""Builds .venv (or .venv-bench, or .venv-fuzz) from its lock file; needs only Python with venv.
 
 Every make target calls it, so it returns at once when nothing has changed. The stamp is removed first and written
 last: an environment without its stamp is one that somebody did not finish, and it is built again from nothing.
@@ -46,6 +46,7 @@ class Environment(NamedTuple):
 ENVIRONMENTS = {
     "dev": Environment(ROOT / ".venv", ROOT / "requirements" / "dev.lock"),
     "bench": Environment(ROOT / ".venv-bench", ROOT / "requirements" / "bench.lock"),
+    "fuzz": Environment(ROOT / ".venv-fuzz", ROOT / "requirements" / "fuzz.lock"),
 }
 
 

@@ -12,6 +12,7 @@ OLDEST = (3, 11)
 LOCAL_SOURCES = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_EXTRA_INDEX_URL": ""}
 
 EXTRAS = ("cel", "duckdb", "grpc", "kafka", "nats", "postgres", "pubsub", "redis", "sdk", "server", "spark", "webhook")
+LOCKS = {"dev": EXTRAS, "bench": EXTRAS, "fuzz": ("cel", "sdk", "server")}
 
 OPTIONS = [
     "--quiet",
@@ -30,7 +31,7 @@ def main() -> int:
     if sys.version_info[:2] != OLDEST:
         print("tape: lock with Python 3.11, the oldest one supported; newer ones need a part of what it needs")
         return 2
-    for name in ("dev", "bench"):
+    for name in sys.argv[1:] or LOCKS:
         print(f"tape: resolving requirements/{name}.lock", flush=True)
         resolve(name)
     return 0
@@ -38,7 +39,7 @@ def main() -> int:
 
 def resolve(name: str) -> None:
     target = f"requirements/{name}.lock"
-    extras = [f"--extra={extra}" for extra in EXTRAS]
+    extras = [f"--extra={extra}" for extra in LOCKS[name]]
     command = [sys.executable, "-m", "piptools", "compile", *OPTIONS, *extras, "--output-file", target]
     environment = {**os.environ, **LOCAL_SOURCES, "CUSTOM_COMPILE_COMMAND": "make lock"}
     subprocess.run([*command, "pyproject.toml", f"requirements/{name}.in"], cwd=ROOT, env=environment, check=True)

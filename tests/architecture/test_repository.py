@@ -19,7 +19,7 @@ def test_no_file_knows_the_machine_it_was_written_on(secret: re.Pattern[str]) ->
     assert found == []
 
 
-@pytest.mark.parametrize("lock", ["dev", "bench"])
+@pytest.mark.parametrize("lock", ["dev", "bench", "fuzz"])
 def test_every_locked_package_has_a_hash(lock: str) -> None:
     entries = re.split(r"^(?=\S)", (ROOT / "requirements" / f"{lock}.lock").read_text(), flags=re.MULTILINE)
 

@@ -1,9 +1,12 @@
 """What `schemathesis run` needs to know beside the OpenAPI document: values of its formats, and what facts refuse.
 
-Use it with SCHEMATHESIS_HOOKS=tests.server.schemathesis_hooks and the configuration file beside it.
+Use it with SCHEMATHESIS_HOOKS=tests.server.schemathesis_hooks and the configuration file beside it. If GROWTH is set to
+the URL of the server's store and a file, the file gets a line for each request with what the store grew by.
 """
 
+import os
 import re
+from pathlib import Path
 from typing import Any
 
 import schemathesis
@@ -11,6 +14,11 @@ from hypothesis import strategies as st
 from schemathesis.checks import load_all_checks
 from schemathesis.core.failures import Failure
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
+
+from tape.operations.catalogue import ALL
+from tape.operations.exceptions import ALSO
+from tape.operations.surfaces import surfaces_of
+from tests.server import growth
 
 FACTS = [
     "If-Match and If-None-Match exclude each other",
@@ -69,3 +77,24 @@ def refused_unless_only_its_format_is_wrong(ctx: Any, response: Any, case: Any) 
             raise
         return None
     return refused
+
+
+OPERATIONS = {**{" ".join(http): each.name for each in ALL if (http := surfaces_of(each).http)}, **ALSO}
+
+if "GROWTH" in os.environ:
+    STORE, FILE = os.environ["GROWTH"].split()
+    census = growth.Census(STORE)
+
+    @schemathesis.hook
+    def after_call(ctx: Any, case: Any, response: Any) -> None:
+        operation = OPERATIONS.get(f"{case.method} {case.operation.path}")
+        is_append = operation == "event.append" and response.status_code < 300
+        is_keyed = any(name.lower() == "idempotency-key" for name in case.headers)
+        call = growth.Call(
+            operation=operation,
+            status=str(response.status_code),
+            is_accepted=response.status_code < 400,
+            growth=census.look(),
+            events=len(response.json()["entries"]) if is_append and not is_keyed else None,
+        )
+        growth.write(call, Path(FILE))
