@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 QUICK := tests/unit tests/contract tests/property tests/outbox
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick check internals docs changelog dist sbom bench bench-scale soak fuzz proto lock clean
+.PHONY: help setup demo test quick check internals docs changelog dist sbom bench bench-scale soak chaos fuzz proto lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ bench-scale: ## Compare the cost of a row in a lake of 100 k, 3 M and 10 M entri
 
 soak: setup ## Run contracts, properties and processes with twenty times as much work
 	@$(BIN)/pytest -n $(WORKERS) --scale 20 -o faulthandler_timeout=1200 tests/contract tests/property tests/process tests/lake tests/server tests/outbox
+
+chaos: setup ## Break a whole installation by a seed, and judge what its clients saw (SEED=1 SECONDS=40)
+	@$(BIN)/python -m tests.chaos $(or $(SEED),1) --seconds $(or $(SECONDS),40)
 
 fuzz: ## Look for inputs that break a parser, SECONDS=60 for each (ONLY=name for one)
 	@$(PYTHON) tools/bootstrap.py fuzz

@@ -1,0 +1,5 @@
+"""The names of the chaos."""
+
+PATTERN = "/chaos/*"
+REACTION = "chaos.count"
+PUBLISHERS = ("ann", "bob", "eve")
