@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 QUICK := tests/unit tests/contract tests/property tests/outbox
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick check internals docs changelog dist sbom bench bench-scale soak chaos fuzz proto lock clean
+.PHONY: help setup demo test quick check internals docs changelog dist sbom bench bench-scale soak chaos fuzz mutants proto lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ chaos: setup ## Break a whole installation by a seed, and judge what its clients
 fuzz: ## Look for inputs that break a parser, SECONDS=60 for each (ONLY=name for one)
 	@$(PYTHON) tools/bootstrap.py fuzz
 	@.venv-fuzz/bin/python -m tests.fuzz "$(ONLY)" $(or $(SECONDS),60)
+
+mutants: setup ## Make seeded mistakes and see which test notices, into docs/mutants.md (ONLY=name for one)
+	@$(BIN)/python -m tests.mutants $(ONLY)
 
 proto: setup ## Generate the Python code of src/tape/wire/tape.proto
 	@$(BIN)/python tools/proto.py

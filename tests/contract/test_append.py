@@ -17,7 +17,7 @@ from tape.core.event import Event
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
 from tests.conftest import Scale
-from tests.contract.events import append, drain, entries, fill, make_event, positions, request, seqs, upto
+from tests.contract.events import append, drain, entries, fill, make_event, positions, read_all, request, seqs, upto
 
 
 async def test_p2_a_request_is_all_there_or_absent(journal: Journal) -> None:
@@ -111,6 +111,13 @@ async def test_p4_seq_is_dense_per_run_and_rises_with_global_seq(journal: Journa
     for run in ("r0", "r1", "r2"):
         own = [entry for entry in found if entry.run_id == run]
         assert seqs(own) == upto(len(own))
+
+
+async def test_p4_seq_is_dense_for_events_that_are_appended_one_by_one(journal: Journal) -> None:
+    appended = [entry for n in range(5) for entry in await journal.append(make_event(n=n), open=True)]
+
+    assert seqs(appended) == positions(appended) == upto(5)
+    assert await read_all(journal, "r1") == appended
 
 
 async def test_exactly_one_of_many_expecting_a_seq_wins_it(journal: Journal, scale: Scale) -> None:

@@ -10,10 +10,11 @@ from tape.core.codec import JsonValue
 from tape.core.errors import NotFound
 from tape.core.event import Event
 from tape.core.ids import GlobalSeq
+from tape.core.matched import MatchedPage
 from tape.core.ports import Store
 from tape.core.registration import fold_registrations
 from tape.core.subject import Pattern
-from tape.core.task import ClaimRequest, TaskStatus
+from tape.core.task import ClaimRequest, Match, TaskStatus
 from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import Backend, needs_ledgers
@@ -254,6 +255,26 @@ async def test_p10_one_task_per_match_under_many_matchers(backend: Backend, stor
 
     for number in range(5):
         assert await sources(store, f"rule{number}") == list(range(6, 6 + count))
+
+
+@pytest.mark.parametrize("asked", [None, ClaimRequest(owner="me", reaction_ids=("rule",))], ids=["plain", "claimed"])
+async def test_p10_a_page_that_another_matcher_has_overtaken_is_not_recorded(
+    store: Store, asked: ClaimRequest | None
+) -> None:
+    await store.reactions.register(reaction())
+    first, second = await publish(store, 2)
+    known = await store.reactions.match_cursor(0)
+    page = MatchedPage(
+        version=known.version, epoch=store.epoch, cursor=first.global_seq, states={}, predicate_errors={},
+        matches=[Match(reaction(), first)], claim=asked,
+    )  # fmt: skip
+
+    mine = await store.reactions.record(page)
+    theirs = await store.reactions.record(page._replace(cursor=second.global_seq, matches=[Match(reaction(), second)]))
+
+    assert mine is not None and theirs is None
+    assert (await store.reactions.match_cursor(0)).cursor == first.global_seq
+    assert await sources(store) == [first.global_seq]
 
 
 async def test_p10_a_matcher_that_is_cut_off_anywhere_neither_loses_nor_repeats(store: Store, scale: Scale) -> None:

@@ -15,7 +15,7 @@ from tape.core.event import Entry, Event
 from tape.core.ids import GlobalSeq, RunId
 from tape.core.ports import Store
 from tests.conftest import Scale
-from tests.contract.backends import Backend, LossyWake
+from tests.contract.backends import Backend, LossyWake, needs_ledgers
 from tests.contract.events import drain, fill, make_event, positions, seqs, take, upto
 from tests.deadlines import DEADLINE_S
 
@@ -346,6 +346,46 @@ async def test_a_pattern_selects_exactly_what_it_matches(journal: Journal, patte
     await journal.append([make_event(subject=subject) for subject in subjects], open=True)
 
     assert positions(await drain(journal.stream(subject=pattern, follow=False))) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("/a/b/**", ["/a/b/x", "/a/b"]),
+        ("/a/b/*", ["/a/b/x"]),
+        ("/a/b", ["/a/b"]),
+        ("/a/*/x", ["/a/b-c/x", "/a/b/x"]),
+        ("/*/b/**", ["/a/b/x", "/a/b"]),
+    ],
+)
+async def test_a_pattern_gives_nothing_that_only_begins_like_it(
+    journal: Journal, pattern: str, expected: list[str]
+) -> None:
+    subjects = ["/a/b-c/x", "/a/b.c", "/a/b-c", "/a/b0", "/a/bc/y", "/a/b/x", "/a/b"]
+    await journal.append([make_event(subject=subject) for subject in subjects], open=True)
+
+    found = await drain(journal.stream(subject=pattern, follow=False))
+
+    assert [entry.subject for entry in found] == expected
+
+
+@needs_ledgers
+async def test_p5_entries_come_in_the_order_of_positions_wherever_their_rows_lie(
+    store: Store, journal: Journal
+) -> None:
+    await journal.append([make_event("r1", n, subject="/s/one") for n in range(60)], open=True)
+    await journal.fork("r1", 50, run_id="child")
+    for subject in ("/moved", "/s/one"):  # an update moves a row of Postgres, in its file and in the index of subjects
+        async with store.transaction() as tx:
+            for place in range(1, 60, 7):
+                moved = {"place": place, "subject": subject}
+                await tx.fetch("UPDATE tape_journal SET subject = :subject WHERE global_seq = :place", moved)
+
+    selections: list[dict[str, str]] = [{}, {"subject": "/s/one"}, {"subject": "/s/*"}, {"run_id": "r1"}]
+    found = [positions(await drain(journal.stream(follow=False, **each))) for each in selections]  # type: ignore[arg-type]
+
+    assert found == [upto(61), upto(60), upto(60), upto(60)]
+    assert positions(await drain(journal.stream(run_id="child", follow=False))) == [*upto(50), 61]
 
 
 async def test_a_live_pattern_sees_only_its_own(journal: Journal) -> None:

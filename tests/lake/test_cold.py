@@ -204,6 +204,33 @@ async def test_a_reader_whose_files_were_compacted_and_vacuumed_reads_on(log: De
     assert list(page.entries) == [entry for entry in published if entry.run_id == "run1"]
 
 
+async def test_p17_a_lost_file_of_the_lake_is_an_error_and_not_an_empty_page(log: DeltaLog, url: str) -> None:
+    async with opened(url) as (store, journal):
+        await publish(journal, 400)
+        await fill(store, log, url, 200)
+    lost = log.snapshot().files[1]
+    (log.table / lost.path).unlink()
+    reader = LakeReader(log)
+
+    assert (await reader.read(GlobalSeq(0))).scanned_to < lost.first
+    with pytest.raises(Corrupt, match="the lake has lost"):
+        await reader.read(GlobalSeq(lost.first - 1))
+    with pytest.raises(Corrupt, match="the lake has lost"):
+        await reader.read_run(RunId("run1"), Seq(0))
+
+
+async def test_a_pattern_gives_nothing_of_the_lake_that_only_begins_like_it(log: DeltaLog, url: str) -> None:
+    subjects = ["/a/b/x", "/a/b-c/x", "/a/b", "/a/b.c", "/a/b0"]
+    async with opened(url, log) as (store, journal):
+        await journal.append([Event(run_id="r", payload=None, subject=subject) for subject in subjects], open=True)
+        await fill(store, log, url)
+        await store.retention.trim(GlobalSeq(len(subjects)))
+
+        found = await read_all(journal, subject="/a/b/**")
+
+    assert [entry.subject for entry in found] == ["/a/b/x", "/a/b"]
+
+
 async def test_a_page_of_a_pattern_has_the_last_position_scanned(log: DeltaLog, url: str) -> None:
     async with opened(url) as (store, journal):
         await publish(journal, 700)

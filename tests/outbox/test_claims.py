@@ -91,6 +91,20 @@ async def test_an_earlier_attempt_of_the_same_worker_loses_its_lease(
     assert (stale is None, settled is None) == (False, True)
 
 
+async def test_p11_an_earlier_attempt_of_the_same_worker_settles_nothing(
+    business: BusinessDatabase, deliveries: Deliveries
+) -> None:
+    await business.publish(make_event(1))
+    (first,) = (await deliveries.claim(CLAIM)).tasks
+    await business.run(f"UPDATE {business.outbox}_deliveries SET next_attempt_at = {business.long_ago}")
+    (second,) = (await deliveries.claim(CLAIM)).tasks
+
+    (stale,) = await settle(deliveries, first, Died("late"))
+
+    assert stale is not None and await business.states() == [("in_flight",)]
+    assert await settle(deliveries, second, Done()) == [None]
+
+
 async def test_an_invalid_row_that_cannot_be_settled_does_not_fail_the_claim(
     business: BusinessDatabase,
 ) -> None:

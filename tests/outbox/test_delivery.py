@@ -147,7 +147,7 @@ async def test_events_of_one_key_are_handled_in_order_despite_a_retry(business: 
     async with business.listening({"test.ordered": seen}, listen={"ordered": True}):
         await business.wait_until("delivered", 12)
 
-    handled = list(dict.fromkeys(seen.numbers))
+    handled = [*dict.fromkeys(reversed(seen.numbers))][::-1]  # the last attempt of each is the one that succeeded
     assert [n for n in handled if n % 2] == [1, 3, 5, 7, 9, 11]
     assert [n for n in handled if not n % 2] == [0, 2, 4, 6, 8, 10]
 

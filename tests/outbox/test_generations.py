@@ -39,6 +39,20 @@ async def test_p15_a_row_of_another_generation_stays_where_it_is(business: Busin
     assert seen.numbers == [2] and await business.states() == [("pending",), ("delivered",)]
 
 
+async def test_p15_a_row_of_the_default_channel_is_for_its_own_generation(business: BusinessDatabase) -> None:
+    seen = RecordingHandler()
+    for generation in (1, 2):
+        await business.publish(make_event(generation), generation=generation)
+    await business.run(f"UPDATE {business.outbox} SET channel = 'outbox_default'")
+
+    async with business.listening({"test.seen": seen}, generation=2):
+        await seen.wait_for(1)
+        assert seen.numbers == [2]  # the older row would come first
+        await business.wait_until("delivered", 1)
+
+    assert seen.numbers == [2] and await business.states() == [("pending",), ("delivered",)]
+
+
 async def test_p15_a_worker_cannot_listen_on_the_channel_of_another_generation(business: BusinessDatabase) -> None:
     listener = OutboxListener(business.url, generation=2)
 

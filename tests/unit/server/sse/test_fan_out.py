@@ -60,6 +60,21 @@ async def test_members_of_a_group_get_the_same_entries(journal: Journal, run: Ru
         assert [await client.entries(5) for client in clients] == [upto(5)] * MEMBERS
 
 
+async def test_a_filtered_stream_gets_only_what_it_selects_beside_a_group(
+    journal: Journal, groups: FanOutGroups
+) -> None:
+    async with AsyncExitStack() as stack:
+        everyone = await together(stack, JournalSource(journal), groups)
+        some = await stack.enter_async_context(sending(JournalSource(journal, where="payload > 5"), groups=groups))
+        await some.first(ReplayComplete)
+
+        for n in range(1, 9):
+            await journal.append(Event(run_id="r1", payload=n))
+
+        assert [await client.entries(8) for client in everyone] == [upto(8)] * MEMBERS
+        assert await some.entries(3) == [6, 7, 8]
+
+
 @pytest.mark.parametrize("seed", range(4))
 async def test_a_member_that_leaves_and_rejoins_gets_each_entry_once(
     journal: Journal, store: Store, groups: FanOutGroups, seed: int

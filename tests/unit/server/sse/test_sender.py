@@ -236,6 +236,16 @@ async def test_a_filtered_stream_sends_its_cursor_without_an_entry(journal: Jour
     assert Checkpoint(700) in frames
 
 
+async def test_p6_no_checkpoint_is_beyond_an_entry_that_follows_it(journal: Journal) -> None:
+    await fill(journal, "r1", 700)
+
+    async with sending(JournalSource(journal, where="payload.n > 690")) as client:
+        await client.entries(10)
+
+    places = [frame.id for frame in client.frames if isinstance(frame, Checkpoint | Delivered)]
+    assert places == sorted(places) and len(places) == len(set(places)) > 10
+
+
 async def test_a_client_that_leaves_ends_its_stream(journal: Journal, run: RunSource) -> None:
     await fill(journal, "r1", 1)
 

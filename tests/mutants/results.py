@@ -1,0 +1,70 @@
+"""What the trials found: kept in results.json as they go, and shown in docs/mutants.md."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+from typing import Final, TypedDict
+
+from tests.mutants.mistakes import ROOT, Mistake
+
+STORED: Final = Path(__file__).with_name("results.json")
+PAGE: Final = ROOT / "docs" / "mutants.md"
+COUNTED: Final = ("src", "tests")
+INTRODUCTION: Final = """# Mutants
+
+A test that cannot fail proves nothing. `make mutants` makes the mistakes of this table one at a time in a copy of the
+repository, runs the tests that must notice, and fails if a mistake is not noticed within two minutes. Before that it
+runs the same tests without a mistake: they must pass.
+
+The mistakes are in `tests/mutants/*.toml`, each with the text that it replaces and the invariant that it breaks.
+`make mutants ONLY=name` tries one of them. A run that was interrupted goes on where it was, as long as no source has
+changed. The seconds are those of the whole run of the tests, with the start of the servers that they need."""
+
+
+class Caught(TypedDict):
+    """The test that noticed a mistake, how long it took, and a digest of the sources with which it was tried."""
+
+    caught_by: str
+    seconds: float
+    sources: str
+
+
+def read_results() -> dict[str, Caught]:
+    found: dict[str, Caught] = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {}
+    return found
+
+
+def write_results(results: Mapping[str, Caught], mistakes: Sequence[Mistake]) -> None:
+    """Stores the results of mistakes that there still are, and writes the page."""
+    kept = {mistake.name: results[mistake.name] for mistake in mistakes if mistake.name in results}
+    STORED.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text("\n".join(page(kept, mistakes)) + "\n", encoding="utf-8")
+
+
+def digest_of_sources() -> str:
+    """A digest of everything that a trial depends on, but the results themselves."""
+    digest = sha256()
+    for folder in COUNTED:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file() and path != STORED and "__pycache__" not in path.parts:
+                digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def page(results: Mapping[str, Caught], mistakes: Sequence[Mistake]) -> Iterator[str]:
+    yield INTRODUCTION
+    for area, some in groupby(mistakes, key=lambda mistake: mistake.area):
+        yield from ("", f"## {area.capitalize().replace('-', ' ')}", "")
+        yield from ("| mistake | invariant | suite | caught by | s |", "|---|---|---|---|--:|")
+        yield from (_row(mistake, results.get(mistake.name)) for mistake in some)
+
+
+def _row(mistake: Mistake, caught: Caught | None) -> str:
+    if caught is None:
+        return f"| {mistake.name} | {mistake.invariant} | | not tried yet | |"
+    file, _, test = caught["caught_by"].partition("::")
+    name = test.replace("|", "\\|")
+    suite = file.split("/")[1]
+    return f"| {mistake.name} | {mistake.invariant} | {suite} | [`{name}`](../{file}) | {caught['seconds']:.0f} |"
