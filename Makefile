@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 QUICK := tests/unit tests/contract tests/property tests/outbox
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick check internals docs changelog dist sbom bench bench-scale soak chaos fuzz mutants proto lock clean
+.PHONY: help setup demo test suite quick check internals docs changelog dist sbom bench bench-scale soak chaos fuzz mutants proto lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,7 +22,10 @@ setup: ## Build .venv from requirements/dev.lock
 demo: setup ## Run a demonstration of one minute (KEEP=1 leaves the console running)
 	@$(BIN)/tape demo $(if $(KEEP),--keep)
 
-test: check ## Run the whole suite (WORKERS=4 processes)
+test: setup ## Run the checks and the whole suite (WORKERS=4 processes)
+	@$(MAKE) --no-print-directory --jobs 2 check suite
+
+suite: setup
 	@$(BIN)/python -m tests.servers.chromium
 	@$(BIN)/python -m tests.servers.spark_archive
 	@$(BIN)/pytest --quiet -n $(WORKERS) --ignore tests/architecture
