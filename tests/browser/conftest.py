@@ -29,7 +29,7 @@ async def chromium(browser: ChromiumServer) -> AsyncIterator[Browser]:
 async def page(chromium: Browser) -> AsyncIterator[Page]:
     """An empty page without cookies or cache; an uncaught error in it, or in a page beside it, fails the test."""
     failures: list[Error] = []
-    context = await chromium.new_context(viewport={"width": 1280, "height": 800})
+    context = await chromium.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
     context.set_default_timeout(DEADLINE_S * 1000)
     context.on("weberror", lambda error: failures.append(error.error))  # playwright marks what it calls
     yield await context.new_page()

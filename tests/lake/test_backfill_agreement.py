@@ -194,7 +194,7 @@ async def until_made(url: str, least: int) -> int:
     async with opened(url) as (store, _):
         with anyio.fail_after(DEADLINE_S):
             while (made := await count(store)) < least:  # noqa: ASYNC110 - another process makes them
-                await anyio.sleep(0.002)
+                await anyio.sleep(0.002 if made else 0.1)  # Spark starts for seconds, then makes all within one
         return made
     raise AssertionError("unreachable")
 
