@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import IO, Self
 
 import tape
+from tests import figures
 from tests.deadlines import DEADLINE_S
 from tests.process import history, log
 from tests.process.log import Seen
@@ -38,10 +39,16 @@ class Child:
         return self._process.poll() is None
 
     def kill(self) -> None:
+        figures.add("kill -9 of a process")
+        self.end()
+
+    def end(self) -> None:
+        """Kills it if it still runs."""
         self._signal(signal.SIGKILL)
         self._process.wait(DEADLINE_S)
 
     def pause(self) -> None:
+        figures.add("suspended processes")
         self._signal(signal.SIGSTOP)
         until(lambda: self.is_paused, f"process {self.pid} is paused")
 
@@ -108,6 +115,7 @@ class Processes:
         self._children: list[Child] = []
 
     def start(self, module: str, *arguments: object, under: Sequence[str] = ()) -> Child:
+        figures.add("processes started")
         child = Child(module, arguments, self.folder / f"{module}.err", under)
         self._children.append(child)
         return child
@@ -138,7 +146,7 @@ class Processes:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for child in self._children:
-            child.kill()
+            child.end()
 
     @property
     def _has_failed(self) -> bool:

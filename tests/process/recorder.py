@@ -1,15 +1,37 @@
 """Records what a client does as lines of a history, and puts the records of several clients together."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from tape.checker.check import judge
 from tape.checker.history import RecordedHistory
 from tape.checker.invariant_result import InvariantResult
-from tape.checker.lines import DECODER, AnyLine, Line, TermLine
+from tape.checker.lines import (
+    DECODER,
+    AnyLine,
+    AppendLine,
+    DeliverLine,
+    EntryLine,
+    HandleLine,
+    Line,
+    PublishLine,
+    TermLine,
+)
+from tests import figures
 from tests.process.log import Log, now_ns, whole_lines
+
+COUNTED: Final[Mapping[tuple[type[Line], str], str]] = {
+    (AppendLine, "ok"): "appends acknowledged",
+    (AppendLine, "unknown"): "appends with an unknown outcome",
+    (EntryLine, ""): "entries read",
+    (HandleLine, "ok"): "tasks handled",
+    (PublishLine, "ok"): "outbox events committed",
+    (DeliverLine, "ok"): "outbox events handled",
+}
 
 
 class Recorder:
@@ -41,8 +63,17 @@ def in_order(lines: Iterable[AnyLine]) -> list[AnyLine]:
 
 def findings(lines: Sequence[AnyLine]) -> dict[str, InvariantResult]:
     """What the checker finds in lines."""
+    count(lines)
     terms = sorted((line for line in lines if isinstance(line, TermLine)), key=lambda term: term.epoch)
     return judge(RecordedHistory.collect(enumerate(lines, 1), terms))
+
+
+def count(lines: Iterable[AnyLine]) -> None:
+    """Adds what clients did to the figures of a soak."""
+    steps = Counter[tuple[type[Line], str]]((type(line), getattr(line, "step", "")) for line in lines)
+    for kind, what in COUNTED.items():
+        figures.add(what, steps[kind])
+    figures.add("lines of history judged", steps.total())
 
 
 def anomalies(found: dict[str, InvariantResult], *invariants: str) -> list[str]:

@@ -12,6 +12,7 @@ import httpx
 import psutil
 
 from tape.compose import open_store
+from tests import figures
 from tests.deadlines import DEADLINE_S
 from tests.servers import forked
 from tests.servers.databases import apart
@@ -79,6 +80,11 @@ class TapeServer:
         return self.wait()
 
     def kill(self) -> None:
+        figures.add("kill -9 of a Tape server")
+        self.end()
+
+    def end(self) -> None:
+        """Kills it if it still runs."""
         if self.is_running:
             os.killpg(self.pid, signal.SIGKILL)
             self.wait()
@@ -89,7 +95,7 @@ class TapeServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.kill()
+        self.end()
         self._output.close()
 
 

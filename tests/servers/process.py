@@ -14,6 +14,7 @@ from typing import Self
 
 import psutil
 
+from tests import figures
 from tests.deadlines import DEADLINE_S
 from tests.servers import process_tree
 from tests.servers.account import Account
@@ -31,6 +32,7 @@ class PrivateServer(ABC):
     """A server that runs within its block, on a loopback port that it keeps when it is killed and started again."""
 
     def __init__(self, name: str, account: Account) -> None:
+        self._name = name
         self.folder = account.make_folder(f"tape-{name}-")
         self.port = free_port()
         self._account = account
@@ -49,6 +51,7 @@ class PrivateServer(ABC):
 
     def kill_hard(self) -> None:
         """Kills it and all its children at once; returns when none is left."""
+        figures.add(f"kill -9 of a {self._name}")
         self._finish(process_tree.kill)
 
     def restart(self) -> None:
