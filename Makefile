@@ -65,8 +65,9 @@ bench-scale: ## Compare the cost of a row in a lake of 100 k, 3 M and 10 M entri
 	@$(PYTHON) tools/bootstrap.py bench
 	@.venv-bench/bin/python -m tests.bench.scale
 
-soak: setup ## Run contracts, properties and processes with twenty times as much work
-	@$(BIN)/pytest -n $(WORKERS) --scale 20 -o faulthandler_timeout=1200 tests/contract tests/property tests/process tests/lake tests/server tests/outbox
+soak: setup ## Run most suites with more work, 100 minutes at most, into docs/soak.md (ONLY=name for one, MINUTES=5)
+	-@$(PYTHON) tools/bootstrap.py fuzz
+	@$(BIN)/python -m tests.soak $(ONLY) --minutes $(or $(MINUTES),100)
 
 chaos: setup ## Break a whole installation by a seed, and judge what its clients saw (SEED=1 SECONDS=40)
 	@$(BIN)/python -m tests.chaos $(or $(SEED),1) --seconds $(or $(SECONDS),40)
