@@ -96,7 +96,7 @@ async def play(store: Store, groups: Sequence[Sequence[AppendRequest]]) -> None:
     assert depths == model.depths
 
 
-def test_a_store_judges_every_group_as_decide_does(backend: Backend) -> None:
+def test_p18_every_store_judges_every_group_as_decide_does(backend: Backend) -> None:
     async def run(groups: Sequence[Sequence[AppendRequest]]) -> None:
         async with backend.open_empty() as store:
             await play(store, groups)

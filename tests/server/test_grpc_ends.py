@@ -79,7 +79,7 @@ async def test_a_watch_that_a_gateway_ends_with_ok_resumes(between: GrpcGateway,
 
 
 @pytest.mark.parametrize("is_short", [True, False])
-def test_the_last_message_has_the_reason_of_the_end(
+def test_p7_the_last_message_has_the_reason_of_the_end(
     server: TapeServer, http: httpx.Client, run_id: str, is_short: bool
 ) -> None:
     publish(http, run_id, 1, 2)

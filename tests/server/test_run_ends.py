@@ -58,7 +58,7 @@ async def test_a_response_that_a_gateway_ends_cleanly_is_not_the_end_of_a_run(
     assert read[-1] is RunEnd
 
 
-def test_a_runs_stream_ends_with_one_run_end_frame(http: httpx.Client, run_id: str) -> None:
+def test_p7_a_runs_stream_ends_with_one_run_end_frame(http: httpx.Client, run_id: str) -> None:
     publish(http, run_id, 1, 2)
 
     with open_stream(http, "/events", run_id=run_id) as live:
