@@ -43,12 +43,12 @@ def write_results(results: Mapping[str, Caught], mistakes: Sequence[Mistake]) ->
     PAGE.write_text("\n".join(page(kept, mistakes)) + "\n", encoding="utf-8")
 
 
-def digest_of_sources() -> str:
-    """A digest of everything that a trial depends on, but the results themselves."""
+def digest_of_sources(*left_out: Path) -> str:
+    """A digest of everything that a trial depends on, but the results themselves and some more files."""
     digest = sha256()
     for folder in COUNTED:
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.is_file() and path != STORED and "__pycache__" not in path.parts:
+            if path.is_file() and path not in (STORED, *left_out) and "__pycache__" not in path.parts:
                 digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -63,7 +63,7 @@ def command(suite: Suite, record: Path, until: float) -> list[str]:
     options = ["--record", str(record), "--until", str(until), "--scale", str(suite.scale), "-o", still]
     return [
         sys.executable, "-m", "pytest", "-p", "tests.soak.recording", "-p", "no:cacheprovider", "-q",
-        "--hypothesis-show-statistics", *workers, *options, *suite.tests,
+        *workers, *options, *suite.tests,
     ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests import figures
 
 CLOCK: Final = "ended by the clock"
-EXAMPLES: Final = re.compile(r"(\d+) passing examples")
+EXAMPLES: Final = re.compile(r"(\d+) passing\b")
 
 
 class Collected(msgspec.Struct, tag=True, frozen=True):
@@ -75,8 +75,10 @@ class Clock:
         return True
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
+        if report.when == "call":
+            figures.add("generated examples", generated(item))
         done, notes = figures.take()
         report.user_properties += [("figures", done), ("notes", notes)]
         return report
@@ -115,18 +117,20 @@ class Record:
 
 def phase(report: pytest.TestReport) -> Phase:
     found: dict[str, Any] = dict(report.user_properties)
-    done = dict(found.get("figures", {}))
-    if report.when == "call" and (examples := generated(found)):
-        done["generated examples"] = examples
     return Phase(
-        report.nodeid, report.when, report.outcome, report.duration, message(report), done, found.get("notes", [])
+        report.nodeid,
+        report.when,
+        report.outcome,
+        report.duration,
+        message(report),
+        found.get("figures", {}),
+        found.get("notes", []),
     )
 
 
-def generated(properties: dict[str, Any]) -> int:
-    """How many examples Hypothesis has tried, from the statistics that it attaches to a report."""
-    texts = [text for name, text in properties.items() if name.startswith("hypothesis-statistics")]
-    return sum(int(count) for text in texts for count in EXAMPLES.findall(str(text)))
+def generated(item: pytest.Item) -> int:
+    """How many examples Hypothesis has tried, from the statistics that it attaches to a test."""
+    return sum(map(int, EXAMPLES.findall(getattr(item, "hypothesis_statistics", ""))))
 
 
 def message(report: pytest.TestReport) -> str:

@@ -69,9 +69,10 @@ def _findings(name: str, outcome: Outcome) -> Iterator[str]:
 
 
 def _figures(outcomes: Mapping[str, Outcome]) -> Iterator[str]:
-    yield from ("", "## Figures", "", "| suite | what | times |", "|---|---|--:|")
-    for name, outcome in outcomes.items():
-        yield from (f"| {name} | {what} | {times:,} |" for what, times in outcome.tests.figures.items())
+    rows = [(name, *item) for name, outcome in outcomes.items() for item in outcome.tests.figures.items()]
+    if rows:
+        yield from ("", "## Figures", "", "| suite | what | times |", "|---|---|--:|")
+        yield from (f"| {name} | {what} | {times:,} |" for name, what, times in rows)
 
 
 def _use(outcomes: Mapping[str, Outcome]) -> Iterator[str]:

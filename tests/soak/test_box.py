@@ -12,9 +12,12 @@ from tests.soak.conftest import MakeSuite
 
 MIXED = """
 import pytest
+from hypothesis import given, strategies
 from tests import figures
 
-def test_good(): figures.add("kills", 2)
+@given(strategies.booleans())
+def test_good(_): ...
+def test_better_than_good(): figures.add("kills", 2)
 def test_better(): figures.add("kills", 3); figures.note("a note")
 def test_bad(): assert 1 == 2
 @pytest.fixture
@@ -52,11 +55,11 @@ def test_the_outcome_of_a_suite_has_each_test_and_its_figures(
     outcome = box.run(make_suite("mixed", MIXED, workers=workers), "abc", tmp_path)
 
     tests = outcome.tests
-    assert (tests.collected, tests.passed, tests.skipped, tests.ended) == (5, 2, 1, 5)
+    assert (tests.collected, tests.passed, tests.skipped, tests.ended) == (6, 3, 1, 6)
     assert [name.rpartition("::")[2] for name in tests.failed] == ["test_bad", "test_with_a_broken_end"]
     assert [*tests.failed.values()] == ["assert 1 == 2", "RuntimeError: no end"]
-    assert (tests.figures, tests.notes) == ({"kills": 5}, ("a note",))
-    assert (outcome.end, outcome.sentence, outcome.is_green) == ("complete", "all 5 tests", False)
+    assert (tests.figures, tests.notes) == ({"generated examples": 2, "kills": 5}, ("a note",))
+    assert (outcome.end, outcome.sentence, outcome.is_green) == ("complete", "all 6 tests", False)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
