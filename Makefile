@@ -76,8 +76,8 @@ fuzz: ## Look for inputs that break a parser, SECONDS=60 for each (ONLY=name for
 	@$(PYTHON) tools/bootstrap.py fuzz
 	@.venv-fuzz/bin/python -m tests.fuzz "$(ONLY)" $(or $(SECONDS),60)
 
-mutants: setup ## Make seeded mistakes and see which test notices, into docs/mutants.md (ONLY=name for one)
-	@$(BIN)/python -m tests.mutants $(ONLY)
+mutants: setup ## Make seeded mistakes and see which test notices, into docs/mutants.md (ONLY=name for one, JOBS=n at a time)
+	@$(BIN)/python -m tests.mutants $(if $(JOBS),--jobs $(JOBS)) $(ONLY)
 
 proto: setup ## Generate the Python code of src/tape/wire/tape.proto
 	@$(BIN)/python tools/proto.py

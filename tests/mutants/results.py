@@ -1,10 +1,12 @@
 """What the trials found: kept in results.json as they go, and shown in docs/mutants.md."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
+from statistics import median
 from typing import Final, TypedDict
 
 from tests.mutants.mistakes import ROOT, Mistake
@@ -14,13 +16,15 @@ PAGE: Final = ROOT / "docs" / "mutants.md"
 COUNTED: Final = ("src", "tests")
 INTRODUCTION: Final = """# Mutants
 
-A test that cannot fail proves nothing. `make mutants` makes the mistakes of this table one at a time in a copy of the
+A test that cannot fail proves nothing. `make mutants` makes the mistakes of these tables, each alone in a copy of the
 repository, runs the tests that must notice, and fails if a mistake is not noticed within two minutes. Before that it
 runs the same tests without a mistake: they must pass.
 
 The mistakes are in `tests/mutants/*.toml`, each with the text that it replaces and the invariant that it breaks.
-`make mutants ONLY=name` tries one of them. A run that was interrupted goes on where it was, as long as no source has
-changed. The seconds are those of the whole run of the tests, with the start of the servers that they need."""
+`make mutants ONLY=name` tries one of them, `make mutants JOBS=2` two at a time. A run that was interrupted goes on
+where it was, as long as no source has changed. The seconds are those of the whole run of the tests, with the start of
+the servers that they need."""
+SLOWEST: Final = 5
 
 
 class Caught(TypedDict):
@@ -53,8 +57,23 @@ def digest_of_sources(*left_out: Path) -> str:
     return digest.hexdigest()[:16]
 
 
+def summary(results: Mapping[str, Caught], mistakes: Sequence[Mistake]) -> Iterator[str]:
+    """How many mistakes were caught, by which suite, how soon, and which took longest."""
+    caught = {mistake.name: results[mistake.name] for mistake in mistakes if mistake.name in results}
+    yield f"{len(caught)} of {len(mistakes)} mistakes were caught."
+    if not caught:
+        return
+    suites = Counter(_suite(each) for each in caught.values())
+    seconds = [each["seconds"] for each in caught.values()]
+    slowest = sorted(caught, key=lambda name: -caught[name]["seconds"])[:SLOWEST]
+    yield f"By suite: {', '.join(f'{suite} {count}' for suite, count in suites.most_common())}."
+    yield f"Half of them within {median(seconds):.0f} s, all within {max(seconds):.0f} s."
+    times = (f"{name} ({caught[name]['seconds']:.0f} s)" for name in slowest)
+    yield f"Slowest: {', '.join(times)}."
+
+
 def page(results: Mapping[str, Caught], mistakes: Sequence[Mistake]) -> Iterator[str]:
-    yield INTRODUCTION
+    yield from (INTRODUCTION, "", *summary(results, mistakes))
     for area, some in groupby(mistakes, key=lambda mistake: mistake.area):
         yield from ("", f"## {area.capitalize().replace('-', ' ')}", "")
         yield from ("| mistake | invariant | suite | caught by | s |", "|---|---|---|---|--:|")
@@ -66,5 +85,9 @@ def _row(mistake: Mistake, caught: Caught | None) -> str:
         return f"| {mistake.name} | {mistake.invariant} | | not tried yet | |"
     file, _, test = caught["caught_by"].partition("::")
     name = test.replace("|", "\\|")
-    suite = file.split("/")[1]
-    return f"| {mistake.name} | {mistake.invariant} | {suite} | [`{name}`](../{file}) | {caught['seconds']:.0f} |"
+    shown = f"[`{name}`](../{file}) | {caught['seconds']:.0f}"
+    return f"| {mistake.name} | {mistake.invariant} | {_suite(caught)} | {shown} |"
+
+
+def _suite(caught: Caught) -> str:
+    return caught["caught_by"].split("/")[1]

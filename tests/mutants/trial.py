@@ -1,4 +1,4 @@
-"""Tries a mistake: a copy of the repository, one file of it changed, and the tests that must notice, in a process."""
+"""Tries a mistake: a copy of the repository, some files of it changed, and the tests that must notice, in a process."""
 
 import os
 import re
@@ -8,16 +8,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import cache_from_source
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Final
 
+import anyio
+from anyio import to_thread
+
 from tests.mutants.mistakes import ROOT, Mistake
 
 MOST_S: Final = 120
+DEADLINE_S: Final = 30  # of a test that waits: a mistake that makes it wait for ever is noticed within the trial
 TESTS_FAILED: Final = 1  # an exit code of pytest; a module that cannot be imported is a 2, a test that is not there a 4
 LINKED: Final = (".venv", ".browser")
 LEFT_OUT: Final = (".git", ".hypothesis", ".*_cache", "__pycache__", "build", "dist", "shots", *LINKED)
@@ -48,7 +52,7 @@ class Trial:
     def end(self) -> str:
         """In a few words, for a trial that should have ended otherwise."""
         if self.code is None:
-            return f"not within {MOST_S} s"
+            return f"not within {self.seconds:.0f} s"
         return "all passed" if self.code == 0 else f"pytest ended with {self.code}"
 
 
@@ -73,10 +77,11 @@ class Repository:
                 _write(path, change.applied_to(before))
             yield
 
-    def test(self, tests: Sequence[str], *options: str, most_s: float = MOST_S) -> Trial:
+    async def test(self, tests: Sequence[str], *options: str, most_s: float = MOST_S) -> Trial:
         """Runs tests of the copy, with the product of the copy in all processes that they start."""
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, *tests]
         environment = {**os.environ, "PYTHONPATH": str(self._folder / "src"), "COLUMNS": "500"}
+        environment["TAPE_TEST_DEADLINE_S"] = str(DEADLINE_S)
         began = time.monotonic()
         with TemporaryFile() as output:
             process = subprocess.Popen(
@@ -88,7 +93,7 @@ class Repository:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-            code = _wait(process, most_s)
+            code = await _wait(process, most_s)
             output.seek(0)
             text = output.read().decode(errors="replace")
         return Trial(code=code, output=text, seconds=time.monotonic() - began)
@@ -107,13 +112,14 @@ def _write(path: Path, source: str) -> None:
     Path(cache_from_source(str(path))).unlink(missing_ok=True)
 
 
-def _wait(process: "subprocess.Popen[bytes]", most_s: float) -> int | None:
+async def _wait(process: "subprocess.Popen[bytes]", most_s: float) -> int | None:
     """The exit code, or None if it took too long; whatever happens, nothing of its session stays."""
     try:
-        return process.wait(most_s)
-    except subprocess.TimeoutExpired:
-        return None
+        with anyio.move_on_after(most_s):
+            return await to_thread.run_sync(process.wait, abandon_on_cancel=True)
     finally:
         if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+    return None
