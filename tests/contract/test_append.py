@@ -17,6 +17,7 @@ from tape.core.event import Event
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
 from tests.conftest import Scale
+from tests.contract.backends import Backend
 from tests.contract.events import append, drain, entries, fill, make_event, positions, read_all, request, seqs, upto
 
 
@@ -118,6 +119,17 @@ async def test_p4_seq_is_dense_for_events_that_are_appended_one_by_one(journal: 
 
     assert seqs(appended) == positions(appended) == upto(5)
     assert await read_all(journal, "r1") == appended
+
+
+async def test_p4_seq_goes_on_behind_what_another_node_has_written(backend: Backend) -> None:
+    async with backend.two_nodes() as (one, other):
+        await one.append(make_event("r1"), open=True)
+        await other.append(make_event("r1"))
+        await one.append(make_event("r2"), open=True)  # learns the head, and nothing about the other run
+
+        (entry,) = await one.append(make_event("r1"))
+
+        assert (entry.global_seq, entry.seq) == (4, 3)
 
 
 async def test_exactly_one_of_many_expecting_a_seq_wins_it(journal: Journal, scale: Scale) -> None:

@@ -84,7 +84,7 @@ async def test_cells_that_are_due_are_listed_the_earliest_first(store: Store) ->
 
 
 async def test_a_list_of_due_cells_goes_on_where_its_page_ended(store: Store) -> None:
-    await keep(store, *((f"k{n}", "set", 5 + n // 3) for n in range(7)))
+    await keep(store, *((f"k{n}", "set", 5 + n // 3) for n in reversed(range(7))))
     seen: list[str] = []
 
     after = DueCursor()
@@ -127,14 +127,14 @@ async def offer(store: Store, *cells: tuple[str, str, str, int]) -> None:
 async def test_work_that_a_worker_cannot_serve_takes_no_place_in_its_page(store: Store) -> None:
     others = [(f"other-{number}", app, kind, number) for number in range(5) for app, kind in [("b", "x"), ("a", "y")]]
     await offer(store, *((f"{key}-{app}", app, kind, due) for key, app, kind, due in others))
-    await offer(store, ("2", "a", "x", 60), ("1", "", "z", 50), ("3", "a", "z", 60), ("late", "a", "x", 90))
+    await offer(store, ("2", "a", "x", 60), ("9", "", "z", 50), ("3", "a", "z", 60), ("late", "a", "x", 90))
     await keep(store, ("nobody's", "set", 1))
 
     served = WorkFilter(("a", ""), ("x", "z"))
     first = await store.cells.due("timer", "set", 80, 2, served=served)
     rest = await store.cells.due("timer", "set", 80, 2, DueCursor(60, "2"), served=served)
 
-    assert [(cell_id.key, cell.app, cell.kind) for cell_id, cell in first.items()] == [("1", "", "z"), ("2", "a", "x")]
+    assert [(cell_id.key, cell.app, cell.kind) for cell_id, cell in first.items()] == [("9", "", "z"), ("2", "a", "x")]
     assert [cell_id.key for cell_id in rest] == ["3"]
 
 

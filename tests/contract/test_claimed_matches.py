@@ -116,6 +116,17 @@ async def test_leases_of_other_workers_count_towards_the_limit(store: Store) -> 
     assert len(held) == len(started) == 1
 
 
+async def test_p13_tasks_claimed_from_an_earlier_page_count_towards_the_limit(store: Store) -> None:
+    await store.reactions.register(reaction(max_concurrency=3))
+    matcher = Matcher(store, slots=(slots := RecordingSlots()))
+
+    for _ in range(2):
+        await publish(store, 2)
+        await catch_up(matcher)
+
+    assert [task.source_global_seq for task in slots.started] == [2, 3, 4]
+
+
 async def test_older_pending_tasks_go_first(store: Store) -> None:
     await store.reactions.register(reaction())
     await publish(store, 1)

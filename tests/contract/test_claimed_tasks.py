@@ -47,6 +47,16 @@ async def test_it_is_found_listed_counted_and_explained_before_it_ends(store: St
     assert [(each.status, each.n_tasks) for each in await store.tasks.outcomes()] == [("claimed", 3)]
 
 
+async def test_a_page_has_the_newest_whether_or_not_they_have_ended(store: Store) -> None:
+    first, *_ = await claimed_as_matched(store)
+    await settle(store, first)
+
+    newest = await store.tasks.listed(limit=1)
+    rest = await store.tasks.listed(limit=10, before=newest[-1].place)
+
+    assert [task.source_global_seq for task in (*newest, *rest)] == [4, 3, 2] and len(newest) == 1
+
+
 async def test_when_some_have_ended_the_others_are_still_claimed(store: Store) -> None:
     first, second, third = await claimed_as_matched(store)
 

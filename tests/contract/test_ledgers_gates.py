@@ -2,7 +2,10 @@
 
 from datetime import timedelta
 
+import pytest
+
 from tape.bus.journal import Journal
+from tape.core.errors import StaleClaim
 from tape.core.run_state import RunStatus
 from tape.core.timer import GATE_TIMEOUT, TimerStatus
 from tape.sdk.nouns.node import AsyncNode
@@ -97,6 +100,29 @@ async def test_a_timer_whose_handler_is_lost_comes_again(node: AsyncNode) -> Non
 
     assert due.payload_json == '{"n":1}' and lost.is_acquired and busy == []
     assert fired.status is TimerStatus.FIRED and await node.timers.due() == []
+
+
+async def test_p11_a_timer_that_nobody_has_claimed_is_fired_by_nobody(node: AsyncNode) -> None:
+    run = await begin_run(node)
+    await node.timers.set(run.run_id, "t", 1, "redrive")
+
+    for attempt in (0, 1):
+        with pytest.raises(StaleClaim):
+            await node.timers.fire(run.run_id, "t", attempt)
+
+    assert [timer.timer_id for timer in await node.timers.due()] == ["t"]
+
+
+async def test_p11_a_handler_whose_timer_was_set_again_does_not_fire_the_new_one(node: AsyncNode) -> None:
+    run = await begin_run(node)
+    await node.timers.set(run.run_id, "t", 1, "redrive", 1)
+    held = await node.timers.claim(run.run_id, "t", "h1")
+
+    await node.timers.set(run.run_id, "t", 2, "redrive", 2)
+    with pytest.raises(StaleClaim):
+        await node.timers.fire(run.run_id, "t", held.timer.claim.attempt)
+
+    assert [timer.payload_json for timer in await node.timers.due()] == ["2"]
 
 
 async def test_a_timer_is_due_at_its_time_and_not_before(node: AsyncNode) -> None:

@@ -6,10 +6,11 @@ import pytest
 from tape.core.errors import NotFound
 from tape.core.event import Event
 from tape.core.ports import Store
-from tape.core.task import Match
+from tape.core.task import Match, TaskStatus
+from tape.matcher.matcher import Matcher
 from tests.contract.backends import needs_ledgers
 from tests.contract.events import append
-from tests.contract.reactions import match, publish, reaction, sources
+from tests.contract.reactions import RecordingSlots, catch_up, claim, match, publish, reaction, settle, sources, tasks
 
 pytestmark = needs_ledgers
 
@@ -33,6 +34,23 @@ async def test_several_that_make_the_same_tasks_at_once_make_each_once(store: St
 
     assert sum(made) == len(entries)
     assert await sources(store) == [entry.global_seq for entry in entries]
+
+
+@pytest.mark.parametrize("slots", [None, RecordingSlots()], ids=["pending", "claimed"])
+async def test_p10_a_match_whose_task_was_done_in_another_shard_gets_no_second_one(
+    store: Store, slots: RecordingSlots | None
+) -> None:
+    await store.reactions.register(reaction())
+    (entry,) = await publish(store, 1)
+    await store.tasks.make([Match(reaction(), entry)])  # before the matcher gets there
+    (task,) = await claim(store)
+    await settle(store, task)
+
+    await store.reactions.register(reaction(num_shards=1_000))
+    await catch_up(Matcher(store, slots=slots))
+
+    (left,) = await tasks(store)
+    assert (left.source_global_seq, left.status, left.shard) == (entry.global_seq, TaskStatus.DONE, 0)
 
 
 async def test_tasks_of_huge_entries_are_made_like_any_other(store: Store) -> None:

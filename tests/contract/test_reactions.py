@@ -15,6 +15,7 @@ from tape.core.ports import Store
 from tape.core.registration import fold_registrations
 from tape.core.subject import Pattern
 from tape.core.task import ClaimRequest, Match, TaskStatus
+from tape.matcher import match_batch
 from tape.matcher.matcher import Matcher
 from tests.conftest import Scale
 from tests.contract.backends import Backend, needs_ledgers
@@ -275,6 +276,20 @@ async def test_p10_a_page_that_another_matcher_has_overtaken_is_not_recorded(
     assert mine is not None and theirs is None
     assert (await store.reactions.match_cursor(0)).cursor == first.global_seq
     assert await sources(store) == [first.global_seq]
+
+
+async def test_p10_a_page_with_more_matches_than_a_batch_holds_is_matched_to_its_end(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(match_batch, "MAX_MATCHES", 10)
+    for number in range(3):
+        await store.reactions.register(reaction(f"rule{number}"))
+    await publish(store, 50)
+
+    await match(store)
+
+    for number in range(3):
+        assert await sources(store, f"rule{number}") == list(range(4, 54))
 
 
 async def test_p10_a_matcher_that_is_cut_off_anywhere_neither_loses_nor_repeats(store: Store, scale: Scale) -> None:

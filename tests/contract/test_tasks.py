@@ -18,6 +18,7 @@ from tape.core.task import (
     Died,
     Done,
     Failed,
+    Outcome,
     Released,
     Settlement,
     Task,
@@ -59,6 +60,18 @@ async def test_a_claim_gives_each_task_to_one_owner(store: Store) -> None:
     assert [task.source_global_seq for task in mine] == [2, 3, 4]
     assert [(task.source_global_seq, task.lease_owner) for task in yours] == [(5, "you"), (6, "you")]
     assert {(task.attempt, task.attempts, task.status) for task in mine} == {(1, 1, TaskStatus.CLAIMED)}
+
+
+async def test_p12_the_task_that_is_due_longest_is_claimed_first(store: Store) -> None:
+    await given(store, 3)
+    async with store.transaction() as tx:
+        for place, due in ((2, 30), (3, 10), (4, 20)):
+            moved = {"place": place, "due": due}
+            await tx.fetch("UPDATE tape_tasks SET next_attempt_at_ms = :due WHERE source_global_seq = :place", moved)
+
+    claimed = [(await claim(store, 1))[0].source_global_seq for _ in range(3)]
+
+    assert claimed == [3, 4, 2]
 
 
 async def test_nothing_is_claimed_without_an_owner(store: Store) -> None:
@@ -147,6 +160,22 @@ async def test_p11_only_the_newest_attempt_settles(store: Store) -> None:
 
     assert isinstance(stale, StaleClaim) and fresh is None
     assert second.attempt == first.attempt + 1
+
+
+@pytest.mark.parametrize("outcome", [Done(), Failed("x"), Died("x"), Released()], ids=lambda each: type(each).__name__)
+async def test_p11_neither_an_earlier_attempt_nor_another_owner_settles(store: Store, outcome: Outcome) -> None:
+    await given(store)
+    earlier = []
+    for _ in range(2):
+        earlier += await claim(store, owner="me")
+        await expire(store)
+    (newest,) = await claim(store, owner="me")
+    others = [task.claim for task in earlier] + [newest.claim._replace(owner="you")]
+
+    answers = [(await store.tasks.settle([Settlement(each, outcome)]))[0] for each in others]
+
+    assert [type(answer) for answer in answers] == [StaleClaim] * 3
+    assert await tasks(store) == [newest]
 
 
 async def test_p11_a_stale_owner_changes_nothing(store: Store) -> None:
@@ -257,13 +286,13 @@ async def test_p12_a_task_that_fails_is_dead_after_its_attempts(
 async def test_p12_a_worker_that_keeps_dying_still_ends(store: Store) -> None:
     await given(store, dlq_after_n=3)
 
-    count = 0
-    while await claim(store):
-        count += 1
+    claimed = []
+    for _ in range(5):
+        claimed.append(len(await claim(store)))
         await expire(store)
 
     (task,) = await tasks(store)
-    assert (count, task.attempts, task.status) == (3, 3, TaskStatus.DLQ)
+    assert (claimed, task.attempts, task.status) == ([1, 1, 1, 0, 0], 3, TaskStatus.DLQ)
     assert task.last_error == "the lease of attempt 3 ended without an answer"
 
 

@@ -40,6 +40,7 @@ async def test_a_refused_entry_undoes_the_whole_block(store: Store) -> None:
 
     assert await rows(store) == 0
     assert (await store.journal.bounds()).head == 0
+    assert positions(await append(store, make_event(n=3))) == [1]
 
 
 async def test_a_block_that_raises_leaves_nothing(store: Store) -> None:

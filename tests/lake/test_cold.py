@@ -15,6 +15,7 @@ from tape.core.subject import Pattern
 from tape.lake.compaction import compact, vacuum
 from tape.lake.log import DeltaLog
 from tape.lake.reader import LakeReader
+from tape.store.journal import PAGE_BYTES
 from tests.deadlines import DEADLINE_S
 from tests.lake.local_lake import fill, opened, publish, read_all
 
@@ -238,3 +239,17 @@ async def test_a_page_of_a_pattern_has_the_last_position_scanned(log: DeltaLog, 
     page = await LakeReader(log).read(GlobalSeq(10), pattern=Pattern.parse("/nothing/**"))
 
     assert page.entries == () and page.scanned_to == 700
+
+
+async def test_p26_a_page_of_the_lake_is_bounded_in_bytes_and_the_next_one_goes_on(log: DeltaLog, url: str) -> None:
+    async with opened(url) as (store, journal):
+        for _ in range(12):
+            await journal.append(Event(run_id="r", payload="x" * 900_000), open=True)
+        await fill(store, log, url)
+    reader, pages = LakeReader(log), [await LakeReader(log).read(GlobalSeq(0))]
+
+    while pages[-1].scanned_to < 12:
+        pages.append(await reader.read(pages[-1].scanned_to))
+
+    assert [entry.global_seq for page in pages for entry in page.entries] == list(range(1, 13))
+    assert max(sum(entry.weight for entry in page.entries) for page in pages) <= PAGE_BYTES

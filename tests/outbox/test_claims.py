@@ -156,6 +156,22 @@ async def test_an_attempt_from_before_a_replay_settles_nothing_after_it(
     assert await settle(deliveries, after, Done()) == [None]
 
 
+async def test_an_event_waits_for_an_earlier_one_of_its_key_that_is_replayed(
+    business: BusinessDatabase, database: WakingOutboxDatabase
+) -> None:
+    ordered = replace(MINE, is_ordered=True)
+    deliveries = Deliveries(database, [ordered], {})
+    await HandlerVersions(database, [ordered]).register()
+    first, second = (make_event(n, order_key="k") for n in (1, 2))
+    await business.publish(first, second)
+    (task,) = (await deliveries.claim(CLAIM)).tasks
+    await settle(deliveries, task, Died("no"))
+
+    await OutboxTable(database).replay([first.event_id], 0, "me")
+
+    assert [task.payload_json for task in (await deliveries.claim(CLAIM)).tasks] == [first.payload_json]
+
+
 async def test_an_attempt_from_before_a_hand_over_settles_nothing_after_it(
     business: BusinessDatabase, database: WakingOutboxDatabase, deliveries: Deliveries
 ) -> None:

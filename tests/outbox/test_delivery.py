@@ -52,6 +52,18 @@ async def test_an_effect_of_an_attempt_that_failed_is_undone(business: BusinessD
     assert await business.states("status, attempts") == [("delivered", 3)]
 
 
+async def test_p12_a_delivery_whose_commit_is_refused_ends(postgres: BusinessDatabase) -> None:
+    async def refused(event: OutboxEvent, connection: Any) -> None:
+        await connection.execute("INSERT INTO distinct_numbers VALUES (1), (1)")
+
+    await postgres.run("CREATE TABLE distinct_numbers (n bigint UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+    await postgres.publish(make_event(1))
+    async with postgres.listening({"test.refused": refused}):
+        await postgres.wait_until("failed", 1)
+
+    assert await postgres.rows("SELECT n FROM distinct_numbers") == []
+
+
 async def test_an_event_published_before_the_listener_started_is_handled(business: BusinessDatabase) -> None:
     seen = RecordingHandler()
     await business.publish(make_event(1))

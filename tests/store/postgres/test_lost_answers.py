@@ -9,13 +9,14 @@ import anyio
 import asyncpg
 import pytest
 
+from tape.core.errors import Unavailable
 from tape.core.event import Entry
 from tape.core.ids import GlobalSeq
 from tape.core.ports import Store
 from tape.core.sequence import AppendRequest
 from tape.store.postgres.store import TIMEOUTS, PostgresStore, open_store
 from tape.store.timeouts import Timeouts
-from tests.contract.events import append, entries, make_event, request
+from tests.contract.events import append, change, entries, make_event, request
 from tests.deadlines import DEADLINE_S
 from tests.servers.proxy import Proxy
 
@@ -103,6 +104,29 @@ async def test_p2_recovery_finds_the_entries_of_the_request_itself(postgres_url:
 
         assert (entry.run_id, entry.payload) == ("mine", {"n": 3})
         assert await payloads(store) == [{"n": 1}, {"n": 2}, {"n": 3}]
+
+
+async def test_p2_two_equal_requests_whose_answer_was_lost_are_two_entries(postgres_url: str) -> None:
+    proxy, twice = Proxy(postgres_url), request(make_event(n=2))
+    async with opened(postgres_url, proxy) as store:
+        await append(store, make_event(n=1))
+        proxy.loses_an_answer = True
+
+        outcomes = await store.journal.append([twice, twice])
+
+        assert [entry.global_seq for outcome in outcomes for entry in entries(outcome)] == [2, 3]
+        assert await payloads(store) == [{"n": 1}, {"n": 2}, {"n": 2}]
+
+
+async def test_p2_a_change_of_cells_alone_whose_answer_was_lost_is_unknown_and_no_conflict(postgres_url: str) -> None:
+    proxy = Proxy(postgres_url)
+    async with opened(postgres_url, proxy) as store:
+        await append(store, make_event(n=1))
+        proxy.loses_an_answer = True
+
+        (outcome,) = await store.journal.append([AppendRequest(cells=(change("a", 0, "1"),))])
+
+        assert isinstance(outcome, Unavailable) and outcome.outcome == "unknown"
 
 
 async def ended(url: str, process: int) -> None:

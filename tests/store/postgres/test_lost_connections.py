@@ -70,3 +70,16 @@ async def test_an_append_after_its_connection_was_ended_is_there_once(store: Sto
 
     assert [entry.seq for entry in outcome] == [2]  # type: ignore[union-attr]
     assert (await store.journal.bounds()).head == 2
+
+
+async def test_p4_an_append_after_its_connection_was_ended_goes_on_behind_what_others_wrote(
+    store: Store, postgres_url: str
+) -> None:
+    event = AppendRequest(events=(Event(run_id="r1", payload=2),))
+    async with open_store(postgres_url) as other:
+        await other.journal.append([event])
+    await end_connections(postgres_url, is_noticed=True)
+
+    (outcome,) = await store.journal.append([event])
+
+    assert [entry.seq for entry in outcome] == [3]  # type: ignore[union-attr]

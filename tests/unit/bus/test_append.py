@@ -126,6 +126,21 @@ async def test_a_request_cancelled_in_the_queue_is_not_sent(journal: FakeJournal
     assert journal.groups == [1, 1]
 
 
+async def test_a_request_in_flight_when_the_journal_closes_is_unknown_and_a_queued_one_is_not_written(
+    journal: FakeJournal,
+) -> None:
+    async with anyio.create_task_group() as tasks:
+        appender = Appender(journal, lambda entries: None)  # type: ignore[arg-type]
+        tasks.start_soon(appender.run)
+        in_flight = appender.append(request())
+        await anyio.wait_all_tasks_blocked()
+        queued = appender.append(request())
+        tasks.cancel_scope.cancel()
+
+    errors = [future.exception() for future in (in_flight, queued)]
+    assert [error.outcome for error in errors if isinstance(error, Unavailable)] == ["unknown", "nothing"]
+
+
 async def test_drain_waits_for_earlier_requests(journal: FakeJournal, appender: Appender) -> None:
     done: list[Sequence[Entry]] = []
     future = appender.append(request())

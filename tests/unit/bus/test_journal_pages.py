@@ -6,9 +6,11 @@ import anyio
 import pytest
 
 from tape.bus.journal import Journal
-from tape.bus.stream import JournalPages
+from tape.bus.selection import JournalSelection, RunSelection, Selection
+from tape.bus.stream import JournalPages, StreamReader
+from tape.bus.tail import Tail
 from tape.compose import open_store, run_journal
-from tape.core.ids import GlobalSeq
+from tape.core.ids import Epoch, GlobalSeq, RunId
 from tape.core.ports import Store
 from tape.core.subject import Pattern
 from tests.contract.events import fill, make_event, positions
@@ -39,6 +41,43 @@ async def read(pages: JournalPages, after: int, count: int, pattern: Pattern | N
             if not page.entries:
                 await pages.wait(cursor)
     return found
+
+
+@pytest.mark.parametrize("by", ["run", "journal"])
+async def test_p6_an_entry_that_history_and_the_tail_both_have_is_given_once(
+    store: Store, journal: Journal, by: str
+) -> None:
+    tail = Tail(GlobalSeq(0), epoch=journal.epoch)  # of another node, which learns of the entries later
+    selections: dict[str, Selection] = {
+        "run": RunSelection(store.journal, RunId("r1")),
+        "journal": JournalSelection(store.journal, None, 0),
+    }
+    reader = StreamReader(selections[by], tail)
+    before = await journal.append([make_event(n=n) for n in range(3)], open=True)
+    page = await reader.replay()
+
+    tail.push(before)
+    tail.push(await journal.append(make_event(n=4)))
+    live = [entry for batch in iter(lambda: reader.take(10), None) for entry in batch]
+
+    assert positions(page.entries) == [1, 2, 3] and positions(live) == [4]
+    reader.close()
+
+
+async def test_p6_no_entry_of_an_earlier_epoch_follows_the_history_of_a_later_one(
+    store: Store, journal: Journal
+) -> None:
+    earlier = Epoch(journal.epoch - 1)
+    tail = Tail(GlobalSeq(0), epoch=earlier)
+    reader = StreamReader(JournalSelection(store.journal, None, 0), tail)
+    tail.push([make_event(n=n).at(n, n, 0, 0, earlier) for n in range(1, 6)])
+    await fill(journal, "r1", 3)
+
+    page = await reader.replay()
+
+    assert positions(page.entries) == [1, 2, 3] and reader.take(10) is None
+    assert (tail.epoch, tail.head) == (journal.epoch, 3)
+    reader.close()
 
 
 async def test_history_and_new_entries_are_one_sequence(journal: Journal) -> None:

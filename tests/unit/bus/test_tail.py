@@ -58,6 +58,16 @@ async def test_positions_of_a_repeated_request_make_no_hole(pushed: list[int], h
     assert places(view) == list(range(11, head + 1))
 
 
+async def test_p6_a_view_does_not_reach_back_to_what_it_has_dropped() -> None:
+    tail = Tail(GlobalSeq(0), entries=8)
+    view = tail.join(None)
+
+    tail.push([entry(place) for place in range(1, 21)])
+
+    assert places(view) == list(range(13, 21))
+    assert [view.after(GlobalSeq(place)) for place in (0, 11, 12, 20)] == [-1, -1, view.base, view.base + 8]
+
+
 async def test_an_entry_wakes_only_readers_of_its_views() -> None:
     tail = Tail(GlobalSeq(0))
     waits = {

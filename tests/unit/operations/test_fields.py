@@ -19,6 +19,7 @@ from tape.operations.operation import Access, Operation, OperationRequest
 from tape.operations.tasks import ListTasks, NackTask
 from tape.wire.message_mapping import member
 from tape.wire.operation_json import example_of, given_name, is_json, read_text, request_of, request_type, type_given
+from tape.wire.strict_json import convert
 
 by_name = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)
 NEVER = object()
@@ -42,6 +43,12 @@ def _below(least: int | None) -> int | None:
 
 def _above(most: int | None) -> int | None:
     return None if most is None else most + 1
+
+
+@by_name
+def test_a_request_refuses_a_field_that_it_does_not_have(operation: Operation) -> None:
+    with pytest.raises(UsageError, match="the body has no field nonsense"):
+        convert({"nonsense": 1, **read_text(operation, example_of(operation))}, request_type(operation))
 
 
 @by_name

@@ -1,6 +1,6 @@
 """Worker slots: a matcher starts no more than were free, and a worker that stops finishes what was started."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import anyio
@@ -8,9 +8,10 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from tape.compose import open_store, run_journal
+from tape.core.errors import StaleClaim, Unavailable
 from tape.core.event import Event
 from tape.core.ports import Queue, Store
-from tape.core.task import Claimed, ClaimRequest, TaskStatus
+from tape.core.task import Claimed, ClaimRequest, Settlement, TaskStatus
 from tape.matcher.dispatcher import Dispatcher, WorkerConfig
 from tape.matcher.matcher import Matcher
 from tape.work.handler import handler
@@ -98,6 +99,33 @@ async def test_a_worker_does_not_claim_after_each_task_once_the_queue_is_drained
                 await checkpoint()
 
     assert queue.claims < 20 == worker.handled
+
+
+class InterruptedQueue:
+    """A queue that cannot be reached when it is to settle for the first time."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.claim, self.extend = queue.claim, queue.extend
+        self.is_interrupted = False
+        self._queue = queue
+
+    async def settle(self, settlements: Sequence[Settlement]) -> Sequence[StaleClaim | None]:
+        if not self.is_interrupted:
+            self.is_interrupted = True
+            raise Unavailable("the store is away")
+        return await self._queue.settle(settlements)
+
+
+async def test_p12_an_outcome_is_settled_after_an_outage(store: Store) -> None:
+    queue = InterruptedQueue(store.tasks)
+    await store.reactions.register(reaction())
+    async with running(store, queue=queue) as worker:
+        await publish(store, 1)
+        await catch_up(Matcher(store, on_new_tasks=worker.wake))
+        while not queue.is_interrupted or worker.slots.free < 2:
+            await checkpoint()
+
+    assert [(task.status, task.attempts) for task in await tasks(store)] == [(TaskStatus.DONE, 1)]
 
 
 async def test_a_wake_up_while_all_slots_are_reserved_is_not_lost(
