@@ -62,14 +62,14 @@ def comparisons() -> list[Comparison]:
     apart, apart_redis = Delays(partial(_ours_apart, kept)), Delays(partial(_redis_apart, kept))
     least = Delays(partial(_least_apart, kept))
     return [
-        _row("Redis, same process, p50", same.at(50), same_redis.at(50), 1.7),
-        _row("Redis, same process, p99", same.at(99), same_redis.at(99), 4),
-        _row("Redis, another process, p50", apart.at(50), apart_redis.at(50), 2.5),
-        _row("Redis, another process, p99", apart.at(99), apart_redis.at(99), 4),
+        _row("Redis that keeps nothing on disk, same process, p50", same.at(50), same_redis.at(50), 1.7),
+        _row("Redis that keeps nothing on disk, same process, p99", same.at(99), same_redis.at(99), 4),
+        _row("Redis that keeps nothing on disk, another process, p50", apart.at(50), apart_redis.at(50), 2.5),
+        _row("Redis that keeps nothing on disk, another process, p99", apart.at(99), apart_redis.at(99), 4),
         _row("a bare INSERT with NOTIFY and SELECT, another process, p50", apart.at(50), least.at(50), 1.6),
         _row("a bare INSERT with NOTIFY and SELECT, another process, p99", apart.at(99), least.at(99), 3),
-        _brought("Redis, same process", _ours, _redis),
-        _brought("Redis, another process", _ours_apart, _redis_apart),
+        _brought("Redis that keeps nothing on disk, same process", _ours, _redis),
+        _brought("Redis that keeps nothing on disk, another process", _ours_apart, _redis_apart),
         _brought("a bare INSERT, same process", _ours, _least),
         _brought("a bare INSERT and SELECT, another process", _ours_apart, _least_apart),
         Comparison(

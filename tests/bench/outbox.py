@@ -1,29 +1,24 @@
-"""The outbox: what publishing adds to a transaction, how soon and how fast events are handled, and in a full table."""
+"""Parts of the outbox: what publishing adds to a transaction, and what a full table adds to handling."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from functools import cache, partial
-from importlib import import_module
+from functools import cache
 from time import perf_counter
 from typing import Any
 
 import asyncpg
 
 from tape.outbox import OutboxEvent, OutboxListener, migrate, publish
-from tests.bench import tasks_peers
 from tests.bench.compare import Comparison, Goal, Side
 from tests.bench.loop import run
-from tests.bench.quiet import quiet
 from tests.bench.servers import postgres
-from tests.bench.tasks_counting import Count, Waits, percentile
+from tests.bench.tasks_counting import Count
 
 AREA = "outbox"
 TRANSACTIONS = 2_000
 EVENTS = 10_000
-FEWER = 500  # of a peer that would take a minute for all of them
-SLOTS = 1_000  # as many as pgqueuer takes at a time
-HANDS = 100  # what procrastinate is quickest with
+SLOTS = 1_000
 DELIVERED = 1_000_000
 ORDERS = "CREATE TABLE orders (n bigint NOT NULL)"
 PLAIN = """
@@ -56,20 +51,7 @@ ALTER TABLE core.outbox ENABLE TRIGGER outbox_notify;
 def comparisons() -> list[Comparison]:
     return [
         _row("publish in the caller's transaction against a plain insert", "ms", published, inserted, Goal("<=", 1.3)),
-        *_latencies(50, "p50"),
-        *_latencies(99, "p99"),
-        _row("events handled against pgqueuer", "events/s", worked_off, pgqueuer),
-        _row("events handled against procrastinate", "events/s", worked_off, procrastinate),
         _row("events handled beside 1 M delivered ones", "events/s", worked_off_beside, worked_off, Goal(">=", 0.9)),
-    ]
-
-
-def _latencies(percent: int, name: str) -> list[Comparison]:
-    ours = partial(handled, percent)
-    peers = {"pgqueuer": tasks_peers.pick_up_pgqueuer, "procrastinate": handled_by_procrastinate}
-    return [
-        _row(f"commit to handled {name} against {peer}", "ms", ours, partial(side, percent))
-        for peer, side in peers.items()
     ]
 
 
@@ -85,14 +67,6 @@ def inserted() -> float:
     return run(_transactions(_insert))
 
 
-def handled(percent: int) -> float:
-    return percentile(run(_handled()), percent)
-
-
-def handled_by_procrastinate(percent: int) -> float:
-    return percentile(run(_handled_by_procrastinate()), percent)
-
-
 def worked_off() -> float:
     with _database() as url:
         return run(_worked_off(url))
@@ -100,14 +74,6 @@ def worked_off() -> float:
 
 def worked_off_beside() -> float:
     return run(_worked_off(_full()))
-
-
-def pgqueuer() -> float:
-    return tasks_peers.pgqueuer(True)
-
-
-def procrastinate() -> float:
-    return run(_worked_off_by_procrastinate())
 
 
 async def _transactions(say: Callable[[Any, OutboxEvent], Awaitable[object]]) -> float:
@@ -126,20 +92,6 @@ async def _transactions(say: Callable[[Any, OutboxEvent], Awaitable[object]]) ->
 async def _insert(connection: asyncpg.Connection, event: OutboxEvent) -> None:
     fields = event.event_id, event.occurred_at, event.payload_json, event.idempotency_key
     await connection.execute(INSERT, *fields)
-
-
-async def _handled() -> list[float]:
-    waits = Waits()
-
-    async def end(event: OutboxEvent) -> None:
-        await waits.end()
-
-    with _database() as url:
-        connection = await asyncpg.connect(url)
-        async with _listening(url, end):
-            await waits.all(lambda: publish(_event(1), connection))
-        await connection.close()
-    return waits.found
 
 
 async def _worked_off(url: str) -> float:
@@ -169,41 +121,6 @@ async def _listening(url: str, handler: Callable[[OutboxEvent], Awaitable[None]]
         yield
         listener.stop()
         await working
-
-
-async def _handled_by_procrastinate() -> list[float]:
-    waits = Waits()
-    async with _procrastinating(waits.end) as (app, task), asyncio.TaskGroup() as group:
-        working = group.create_task(app.run_worker_async(concurrency=HANDS, install_signal_handlers=False))
-        await waits.all(lambda: task.defer_async(n=1))
-        working.cancel()
-    return waits.found
-
-
-async def _worked_off_by_procrastinate() -> float:
-    count = Count(FEWER)
-    async with _procrastinating(count.one) as (app, task):
-        await task.batch_defer_async(*({"n": number} for number in range(FEWER)))
-        began = perf_counter()
-        await app.run_worker_async(concurrency=HANDS, wait=False, install_signal_handlers=False)
-        took = perf_counter() - began
-        assert count.is_done.is_set()
-    return FEWER / took
-
-
-@asynccontextmanager
-async def _procrastinating(handle: Callable[[], Awaitable[None]]) -> AsyncIterator[tuple[Any, Any]]:
-    library = import_module("procrastinate")
-    with postgres().database() as url, quiet():
-        app = library.App(connector=library.PsycopgConnector(conninfo=url, max_size=20))
-
-        @app.task(name="bench")  # type: ignore[untyped-decorator]
-        async def bench(n: int) -> None:
-            await handle()
-
-        async with app.open_async():
-            await app.schema_manager.apply_schema_async()
-            yield app, bench
 
 
 def _event(number: int) -> OutboxEvent:

@@ -24,7 +24,6 @@ def comparisons() -> list[Comparison]:
     return [
         row(name="against bare sockets", ours=live, peer=partial(rate, "bare", LIVE), goal=Goal(">=", 0.5)),
         row(name="against sse-starlette", ours=live, peer=partial(rate, "starlette", LIVE), goal=Goal(">=", 4)),
-        row(name="bursts of 50 against bare sockets", ours=burst, peer=partial(rate, "bare", BURSTS)),
         row(
             name="bursts of 50 against sse-starlette",
             ours=burst,

@@ -1,39 +1,28 @@
-"""What a reader that comes late pays: a long replay, and what a thousand readers that take nothing cost in memory."""
+"""What a reader that comes late pays: a long replay."""
 
-import asyncio
 import sqlite3
 import tempfile
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from time import perf_counter
 
 from tape.compose import open_journal
 from tape.core.event import Event
 from tape.store.statements import statements
-from tests.bench.compare import Comparison, Goal
+from tests.bench.compare import Comparison
 from tests.bench.loop import run
-from tests.bench.sse import CLIENTS, line, send_load, warm_up
 from tests.bench.sse_listeners import Crowd
-from tests.bench.sse_servers import PAYLOAD, RUNS, started
+from tests.bench.sse_servers import PAYLOAD
 from tests.server.server import TapeServer
 
-AREA = "SSE, slow and late"
+AREA = "SSE, late"
 ENTRIES = 100_000
 BATCH = 1_000
-UNREAD = (60, 50, 20)
 
 
 def comparisons() -> list[Comparison]:
-    unread = partial(Comparison, area=AREA, unit="MiB")
-    return [
-        Comparison(area=AREA, name="replay of 100,000 against a raw read", unit="entries/s", ours=replay, peer=raw),
-        unread(
-            name="memory for 3,000 events to 1,000 clients that take nothing, against sse-starlette",
-            ours=partial(memory, "ours"),
-            peer=partial(memory, "starlette"),
-            goal=Goal("<=", 0.5),
-        ),
-    ]
+    name = "replay of 100,000 against a raw read"
+    return [Comparison(area=AREA, name=name, unit="entries/s", ours=replay, peer=raw)]
 
 
 @cache
@@ -73,23 +62,3 @@ def raw() -> float:
         began = perf_counter()
         rows = connection.execute(select, {"run_id": "run", "after": 0, "limit": ENTRIES}).fetchall()
         return len(rows) / (perf_counter() - began)
-
-
-def memory(kind: str) -> float:
-    """How much a server grows."""
-    return run(_memory(kind))
-
-
-async def _memory(kind: str) -> float:
-    with started(kind) as server:
-        port, crowd = int(await line(server)), Crowd()
-        transports = await crowd.come(port, [f"/events?run_id=run-{n % RUNS}&slow=lag" for n in range(CLIENTS)])
-        await warm_up(server, crowd)
-        _, before = await send_load(server, (0, 0, 0))
-        for transport in transports:
-            transport.pause_reading()
-        await send_load(server, UNREAD)
-        await asyncio.sleep(1)
-        _, after = await send_load(server, (0, 0, 0))
-        server.kill()
-    return max(float(after) - float(before), 1.0)

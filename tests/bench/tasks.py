@@ -1,9 +1,7 @@
-"""Tasks against peers and a loop written by hand: everything put in and then worked off, and one at a time."""
+"""Parts of handling tasks: matcher and worker in the publisher's process, against the least that a queue can do."""
 
 import asyncio
-from collections.abc import Iterator
 from functools import partial
-from importlib.util import find_spec
 from time import perf_counter
 
 import asyncpg
@@ -21,8 +19,8 @@ from tape.work.handler import handler
 from tests.bench.compare import Comparison, Goal, Side
 from tests.bench.loop import run
 from tests.bench.servers import journal_url
-from tests.bench.tasks_counting import BATCH, FEW, FIRST, TASKS, TEXT, Count, Times, Waits, percentile
-from tests.bench.tasks_peers import dbos, pgqueuer, pick_up_pgqueuer, procrastinate, taskiq
+from tests.bench.tasks_counting import BATCH, FIRST, TASKS, TEXT, Count, Waits, percentile
+from tests.bench.tasks_peers import pick_up_pgqueuer
 
 AREA = "tasks"
 SLOTS = 2_000
@@ -44,26 +42,14 @@ FINISH = "UPDATE work SET status = 3 WHERE id = ANY ($1::bigint[]) AND status = 
 
 def comparisons() -> list[Comparison]:
     return [
-        _row("end to end against pgqueuer", partial(ours, False), partial(pgqueuer, False), Goal(">=", 3)),
-        _row("processing against pgqueuer", partial(ours, True), partial(pgqueuer, True), Goal(">=", 4)),
-        _row("end to end against SKIP LOCKED by hand", partial(ours, False), partial(by_hand, False), Goal(">=", 0.6)),
-        *_beside(),
-        _pick_up("idle pick-up p50 against pgqueuer", 50, Goal("<=", 0.85)),
-        _pick_up("idle pick-up p99 against pgqueuer", 99, Goal("<=", 0.7)),
+        _row("end to end against SKIP LOCKED by hand", ours, by_hand, Goal(">=", 0.6)),
+        _pick_up("idle pick-up in the publisher's process p50 against pgqueuer", 50, Goal("<=", 0.85)),
+        _pick_up("idle pick-up in the publisher's process p99 against pgqueuer", 99, Goal("<=", 0.7)),
         _by_hand_pick_up("idle pick-up p50 against two commits by hand", 50),
         _by_hand_pick_up("idle pick-up p99 against two commits by hand", 99),
         _matching("matcher with 1,000 reactions against 10", 1_000),
         _matching("matcher with 10,000 reactions against 10", 10_000),
     ]
-
-
-def _beside() -> Iterator[Comparison]:
-    """Those who take so long that fewer are measured, as far as they are installed."""
-    for module, side in (("procrastinate", procrastinate), ("dbos", dbos), ("taskiq_redis", taskiq)):
-        if find_spec(module):
-            yield _row(f"{FEW} end to end against {module}", few, side)
-        else:
-            print(f"{AREA} against {module} is left out: it is not installed")
 
 
 def _row(name: str, one: Side, other: Side, goal: Goal | None = None) -> Comparison:
@@ -117,16 +103,12 @@ def _numbered(number: int) -> Event:
     return Event(run_id="run-1", payload={"number": number}, subject=f"/orders/{number % 10}/new")
 
 
-def ours(is_processing: bool) -> float:
-    return run(_ours(TASKS)).rate(TASKS, is_processing=is_processing)
+def ours() -> float:
+    return TASKS / run(_ours())
 
 
-def few() -> float:
-    return run(_ours(FEW)).rate(FEW, is_processing=False)
-
-
-def by_hand(is_processing: bool) -> float:
-    return run(_by_hand()).rate(TASKS, is_processing=is_processing)
+def by_hand() -> float:
+    return TASKS / run(_by_hand())
 
 
 def pick_up(percent: int) -> float:
@@ -137,17 +119,16 @@ def pick_up_by_hand(percent: int) -> float:
     return percentile(run(_pick_ups_by_hand()), percent)
 
 
-async def _ours(count: int) -> Times:
+async def _ours() -> float:
     with journal_url() as url:
         async with open_store(url) as store, run_journal(store) as journal:
             await store.reactions.register(_reaction())
             await _put_in(journal, FIRST)
             await _work_off(store, journal, FIRST)
             began = perf_counter()
-            await _put_in(journal, count)
-            put_in = perf_counter()
-            await _work_off(store, journal, count)
-            return Times(began, put_in, perf_counter())
+            await _put_in(journal, TASKS)
+            await _work_off(store, journal, TASKS)
+            return perf_counter() - began
     raise AssertionError("unreachable")
 
 
@@ -175,7 +156,7 @@ async def _work_off(store: Store, journal: Journal, count: int) -> None:
         await working
 
 
-async def _by_hand() -> Times:
+async def _by_hand() -> float:
     with journal_url() as url:
         connection = await asyncpg.connect(url)
         await connection.execute(TABLE)
@@ -183,11 +164,10 @@ async def _by_hand() -> Times:
         await _by_hand_work_off(connection)
         began = perf_counter()
         await _by_hand_put_in(connection, TASKS)
-        put_in = perf_counter()
         await _by_hand_work_off(connection)
-        ended = perf_counter()
+        took = perf_counter() - began
         await connection.close()
-    return Times(began, put_in, ended)
+    return took
 
 
 async def _by_hand_put_in(connection: asyncpg.Connection, count: int) -> None:

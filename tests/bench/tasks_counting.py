@@ -4,29 +4,17 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from statistics import quantiles
 from time import perf_counter
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 Handle: TypeAlias = Callable[[], Awaitable[None]]
 
 TASKS = 10_000
 BATCH = 1_000
 FIRST = 200  # tasks that every side handles before it is measured, so that its connections and statements are there
-FEW = 500  # tasks of those who take a hundred times as long
 SINGLES = 120
 PAUSE_S = 0.03
 WARM = 20
 TEXT = b'{"number": 1, "status": "confirmed"}'
-
-
-class Times(NamedTuple):
-    """When the first was put in, when the last was, and when all were handled."""
-
-    began: float
-    put_in: float
-    ended: float
-
-    def rate(self, count: int, *, is_processing: bool) -> float:
-        return count / (self.ended - (self.put_in if is_processing else self.began))
 
 
 class Count:
