@@ -57,9 +57,9 @@ dist: setup ## Build the wheel, the sdist and the bill of materials into dist
 sbom: setup ## Write the bill of materials to dist/sbom.cdx.json
 	@$(BIN)/python -m tools.sbom
 
-bench: ## Compare with peers, into bench/latest.json (ONLY=name for one area)
+bench: ## Compare with peers, into bench/latest.json (ONLY=name for one area, SIZE=0.05 to try it)
 	@$(PYTHON) tools/bootstrap.py bench
-	@.venv-bench/bin/python -m tests.bench "$(ONLY)"
+	@.venv-bench/bin/python -m tests.bench "$(ONLY)" "$(SIZE)"
 
 bench-scale: ## Compare the cost of a row in a lake of 100 k, 3 M and 10 M entries
 	@$(PYTHON) tools/bootstrap.py bench

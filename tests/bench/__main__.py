@@ -1,21 +1,24 @@
-"""Measures Tape against its peers: `python -m tests.bench [NAME]`, printed as it goes and kept in bench/latest.json."""
+"""Measures Tape against its peers: `python -m tests.bench [NAME [SIZE]]`, printed as it goes, into bench/latest.json.
+
+The paths of users come first, then the parts.
+"""
 
 import json
-import os
-import platform
-import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
-from tests.bench import loop, matching, predicates
-from tests.bench.compare import Comparison, Result, Row, compare
+from tests.bench import conditions, matching, predicates, report
+from tests.bench.compare import Comparison, Row, compare
+from tests.bench.users import kept
+from tests.bench.users.size import Size
 from tests.bench.workload import FOLDER
 
-REPETITIONS: Final = 5
-TABLES: Final = (
+TURNS: Final = 5
+USERS: Final = ("publish", "stream", "handlers", "functions", "outbox", "replay", "memory", "growth")
+PARTS: Final = (
     "sqlite",
     "fanout",
     "ring",
@@ -38,103 +41,69 @@ TABLES: Final = (
 MODULES: Final[tuple[Callable[[int], list[Row]], ...]] = (matching.measure, predicates.measure)
 
 
-def main(only: str = "") -> None:
-    conditions = _conditions()
-    print(*(f"{name} {value}" for name, value in conditions.items()), sep=", ")
-    print(_columns("", "ours", "peer", "", "ratio", "", "goal", ""))
-    results = []
-    for result in measure(only):
-        print(_line(result), flush=True)
-        results.append(result)
-    if not results:
+def main(only: str = "", size: str = "1") -> None:
+    scale = Size(float(size or 1))
+    print(*(f"{name} {value}" for name, value in conditions.now().items()), sep=", ")
+    print(report.heading())
+    rows = []
+    for row in measure(only, scale):
+        print(report.line(row), flush=True)
+        rows.append(row)
+    if not rows:
         raise SystemExit(f"nothing that is measured is called {only!r}")
+    if scale.is_whole:
+        _save(only, rows)
+    else:
+        print(f"nothing is saved: a size of {scale.factor:g} tries the bench and measures nothing")
+    print(*report.missed(rows), sep="\n")
+
+
+def _save(only: str, rows: list[Row]) -> None:
     FOLDER.mkdir(exist_ok=True)
-    report = _report(conditions, results)
     latest = FOLDER / "latest.json"
-    if only and latest.exists():
-        report = _merged(json.loads(latest.read_text()), report)
-    latest.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
-    print(*_missed([result.row for result in results]), sep="\n")
+    before = json.loads(latest.read_text())["rows"] if only and latest.exists() else []
+    found = {"rows": report.merged(before, rows)}
+    latest.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
 
 
-def measure(only: str) -> Iterator[Result]:
-    for table in _tables():
-        yield from compare([each for each in table() if is_about(only, each.area, each.name)], REPETITIONS)
+def measure(only: str, size: Size) -> Iterator[Row]:
+    """Rows with the conditions they were measured in, table by table."""
+    for comparisons in _tables(size):
+        asked = [each for each in comparisons() if is_about(only, each.table, each.area, each.name)]
+        yield from _in_conditions(compare(asked, TURNS), size)
+        kept.release()
     for module in MODULES:
-        yield from (Result(row) for row in module(REPETITIONS) if is_about(only, row["area"], row["name"]))
+        rows = (row for row in module(TURNS) if is_about(only, row["table"], row["area"], row["name"]))
+        yield from _in_conditions(rows, size)
 
 
-def _tables() -> Iterator[Callable[[], list[Comparison]]]:
-    for name in TABLES:
-        try:
-            module = import_module(f"tests.bench.{name}")
-        except ModuleNotFoundError as error:
-            print(f"{name} is left out: {error.name} is not installed")
-        else:
-            yield module.comparisons
+def _in_conditions(rows: Iterator[Row], size: Size) -> Iterator[Row]:
+    """The conditions are those before the first turn, because the bench itself is a load."""
+    found = {**conditions.now(), "size": size.factor}
+    return ({**row, "conditions": {**found, "turns": row.pop("turns")}} for row in rows)
 
 
-def is_about(only: str, area: object, name: object) -> bool:
-    return only.lower() in f"{area} {name}".lower()
+def _tables(size: Size) -> Iterator[Callable[[], list[Comparison]]]:
+    for name in USERS:
+        if module := _module(f"users.{name}"):
+            yield partial(module, size)
+    for name in PARTS:
+        if module := _module(name):
+            yield module
 
 
-def _conditions() -> dict[str, object]:
-    return {
-        "measured at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "Python": platform.python_version(),
-        "SQLite": sqlite3.sqlite_version,
-        "loop": loop.NAME,
-        "cores": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 1),
-        "machine": platform.machine(),
-        "repetitions": REPETITIONS,
-    }
+def _module(name: str) -> Callable[..., list[Comparison]] | None:
+    try:
+        comparisons: Callable[..., list[Comparison]] = import_module(f"tests.bench.{name}").comparisons
+    except ModuleNotFoundError as error:
+        print(f"{name} is left out: {error.name} is not installed")
+        return None
+    return comparisons
 
 
-def _report(conditions: dict[str, object], results: Sequence[Result]) -> dict[str, object]:
-    spreads = {f"{result.row['area']}: {result.row['name']}": result.spread for result in results if result.spread}
-    return {"conditions": conditions, "rows": [result.row for result in results], "lowest and highest ratio": spreads}
-
-
-def _merged(before: dict[str, Any], now: dict[str, Any]) -> dict[str, object]:
-    """What was measured before, with the rows of now in their places; the conditions are those of now."""
-    rows = {(row["area"], row["name"]): row for row in (*before["rows"], *now["rows"])}
-    spreads = {**before["lowest and highest ratio"], **now["lowest and highest ratio"]}
-    return {"conditions": now["conditions"], "rows": list(rows.values()), "lowest and highest ratio": spreads}
-
-
-def _line(result: Result) -> str:
-    row = result.row
-    spread = f"[{result.spread[0]:g}–{result.spread[1]:g}]" if result.spread else ""
-    verdict = {True: "met", False: "MISSED", None: ""}[row["met"] if isinstance(row["met"], bool) else None]
-    figures = (
-        f"{row['ours']:,.6g}",
-        f"{row['peer']:,.6g}",
-        row["unit"],
-        row["ratio"],
-        spread,
-        row["goal"] or "",
-        verdict,
-    )
-    return _columns(f"{row['area']}: {row['name']}", *figures)
-
-
-def _columns(name: str, *rest: object) -> str:
-    widths = (10, 10, -16, 7, -14, -8, -6)
-    cells = (
-        f"{cell!s:>{width}}" if width > 0 else f"{cell!s:<{-width}}" for cell, width in zip(rest, widths, strict=True)
-    )
-    return f"{name:<82} {' '.join(cells)}".rstrip()
-
-
-def _missed(rows: Sequence[Row]) -> Iterator[str]:
-    """What was promised and not measured this time; a machine that is busy with something else is a usual reason."""
-    judged = [row for row in rows if row["goal"] is not None]
-    yield f"{sum(row['met'] is True for row in judged)} of {len(judged)} goals met"
-    for row in judged:
-        if row["met"] is not True:
-            yield f"missed: {row['area']}: {row['name']}: {row['ratio']}, and the goal is {row['goal']}"
+def is_about(only: str, *names: object) -> bool:
+    return only.lower() in " ".join(map(str, names)).lower()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main(*sys.argv[1:3])

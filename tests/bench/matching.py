@@ -59,14 +59,18 @@ def _cost(match: Callable[[str], list[int]], subjects: Sequence[str]) -> float:
 
 
 def _row(name: str, unit: str, turns: Sequence[tuple[float, float]], goal: float | None = None) -> dict[str, object]:
-    ratio = median(ours / peer for ours, peer in turns)
+    ratios = [ours / peer for ours, peer in turns]
+    ratio = median(ratios)
     return {
+        "table": "parts",
         "area": "matching",
         "name": name,
         "ours": round(median(ours for ours, _ in turns), 2),
         "peer": round(median(peer for _, peer in turns), 2),
         "unit": unit,
         "ratio": round(ratio, 2),
+        "spread": [round(min(ratios), 2), round(max(ratios), 2)],
         "goal": goal and f"<= {goal}",
         "met": ratio <= goal if goal else None,
+        "turns": len(turns),
     }

@@ -107,16 +107,20 @@ def _rate(judge: Judge, orders: list[Order]) -> float:
 
 
 def _row(name: str, turns: Sequence[tuple[float, float]], goal: float | None = None) -> dict[str, object]:
-    ratio = median(ours / peer for ours, peer in turns)
+    ratios = [ours / peer for ours, peer in turns]
+    ratio = median(ratios)
     return {
+        "table": "parts",
         "area": "predicates",
         "name": name,
         "ours": round(median(ours for ours, _ in turns)),
         "peer": round(median(peer for _, peer in turns)),
         "unit": "evaluations/s",
         "ratio": round(ratio, 2),
+        "spread": [round(min(ratios), 2), round(max(ratios), 2)],
         "goal": goal and f">= {goal}",
         "met": ratio >= goal if goal else None,
+        "turns": len(turns),
     }
 
 

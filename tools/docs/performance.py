@@ -1,7 +1,7 @@
 """The performance page, generated from the results of the last `make bench`."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -9,13 +9,24 @@ from typing import Any
 LATEST = Path(__file__).resolve().parent.parent.parent / "bench" / "latest.json"
 INTRODUCTION = (
     "Each row compares Tape with a peer, measured alternately on the same machine. Look at the ratio: the absolute "
-    "figures are those of a small shared machine. The lowest and highest ratio of the repetitions are in brackets. "
-    "A row without a goal is only observed. `make bench` measures all rows again; `make bench ONLY=name` measures one "
-    "area and keeps the other rows."
+    "figures are those of a small shared machine. A ratio is the median of the turns; the lowest and the highest are in "
+    "brackets. `make bench` measures all rows again, users' paths first; `make bench ONLY=name` measures the rows whose "
+    "table, area or name contains it and keeps the others, each with its own conditions; `make bench SIZE=0.05` only "
+    "tries whether everything works and saves nothing."
 )
+USERS = (
+    "What a user gets: each side is run as its documentation says, server, worker and publisher in processes of their "
+    "own, ours with all defaults, a peer with the settings that its documentation recommends and warmed up like ours. "
+    "Redis and JetStream sync before they acknowledge, as both of our stores do. No goal is set here."
+)
+PARTS = (
+    "Parts of Tape against the least that their work can cost, or against themselves at another size. They show what a "
+    "change of the code does, and a user gets none of these figures: a side may have its requests prepared, share the "
+    "process of its publisher, or leave out what a whole path needs."
+)
+NONE = "Not measured yet."
 
 Row = dict[str, Any]
-Spreads = Mapping[str, Sequence[float]]
 
 
 def pages() -> dict[str, str]:
@@ -23,14 +34,47 @@ def pages() -> dict[str, str]:
 
 
 def page(measured: dict[str, Any]) -> Iterator[str]:
-    rows = measured["rows"]
-    yield from ("# Performance", "", INTRODUCTION, "", "| condition | was |", "|---|---|")
-    yield from (f"| {name} | {value} |" for name, value in measured["conditions"].items())
-    yield from ("", *goals(rows))
-    for area, some in groupby(rows, key=lambda row: row["area"]):
-        yield from ("", f"## {area}", "")
-        yield from ("| what | ours | peer | unit | ratio | goal | met |", "|---|--:|--:|---|--:|---|---|")
-        yield from (line(row, measured["lowest and highest ratio"]) for row in some)
+    users = [row for row in measured["rows"] if row["table"] == "users"]
+    parts = [row for row in measured["rows"] if row["table"] == "parts"]
+    yield from ("# Performance", "", INTRODUCTION, "", "## Users' paths", "", USERS, "")
+    yield from (line for _, rows in by_area(users) for line in users_area(rows))
+    yield from () if users else (NONE, "")
+    yield from ("## Parts", "", PARTS, "", *goals(parts), "")
+    yield from (line for _, rows in by_area(parts) for line in parts_area(rows))
+
+
+def by_area(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+    for area, some in groupby(rows, key=lambda row: str(row["area"])):
+        yield area, list(some)
+
+
+def users_area(rows: Sequence[Row]) -> Iterator[str]:
+    yield from (f"### {rows[0]['area']}", "", "| what | ours | peer | unit | ratio |", "|---|--:|--:|---|--:|")
+    yield from (f"| {row['name']} | {figures(row)} |" for row in rows)
+    yield from ("", *conditions(rows), "", "How the sides were run:", "")
+    yield from (f"- {text}" for text in dict.fromkeys(row[side] for row in rows for side in ("ours is", "peer is")))
+    yield ""
+
+
+def parts_area(rows: Sequence[Row]) -> Iterator[str]:
+    yield from (f"### {rows[0]['area']}", "")
+    yield from ("| what | ours | peer | unit | ratio | goal | met |", "|---|--:|--:|---|--:|---|---|")
+    for row in rows:
+        met = {True: "yes", False: "**no**", None: ""}[row["met"]]
+        yield f"| {row['name']} | {figures(row)} | {row['goal'] or ''} | {met} |"
+    yield from ("", *conditions(rows), "")
+
+
+def figures(row: Row) -> str:
+    spread = row["spread"]
+    between = "" if spread is None else f" ({spread[0]:,.3g} to {spread[1]:,.3g})"
+    return f"{row['ours']:,.6g} | {row['peer']:,.6g} | {row['unit']} | {row['ratio']:,.3g}{between}"
+
+
+def conditions(rows: Sequence[Row]) -> Iterator[str]:
+    """A sentence for each set of conditions in which some of the rows were measured."""
+    said = dict.fromkeys(", ".join(f"{name} {value}" for name, value in row["conditions"].items()) for row in rows)
+    yield from (f"Conditions: {text}." for text in said)
 
 
 def goals(rows: Sequence[Row]) -> Iterator[str]:
@@ -41,12 +85,3 @@ def goals(rows: Sequence[Row]) -> Iterator[str]:
     yield from ("",) if missed else ()
     for row in missed:
         yield f"- {row['area']}: {row['name']}: {row['ratio']:,.3g}, and should be {row['goal']}"
-
-
-def line(row: Row, spreads: Spreads) -> str:
-    met = {True: "yes", False: "**no**", None: ""}[row["met"]]
-    peer = "" if row["peer"] is None else f"{row['peer']:,.6g}"
-    spread = spreads.get(f"{row['area']}: {row['name']}")
-    between = "" if spread is None else f" ({spread[0]:,.3g} to {spread[1]:,.3g})"
-    ratio = "" if row["ratio"] is None else f"{row['ratio']:,.3g}{between}"
-    return f"| {row['name']} | {row['ours']:,.6g} | {peer} | {row['unit']} | {ratio} | {row['goal'] or ''} | {met} |"
