@@ -149,8 +149,24 @@ def test_the_performance_page_has_every_row_and_names_the_missed_goals() -> None
     assert [row["name"] for row in missed if f"- {row['area']}: {row['name']}: " not in page] == []
 
 
-def test_the_performance_page_has_the_spread_of_repetitions() -> None:
-    row = {"area": "a", "name": "n", "ours": 2.0, "peer": 1.0, "unit": "/s", "ratio": 2.0, "goal": ">= 3", "met": False}
+MEASURED = {
+    "table": "parts", "area": "a", "name": "n", "ours": 2.0, "peer": 1.0, "unit": "/s", "ratio": 2.0,
+    "spread": [1.5, 2.5], "goal": ">= 3", "met": False, "conditions": {"load": 0.1, "turns": 5},
+}  # fmt: skip
 
-    assert performance.line(row, {"a: n": [1.5, 2.5]}) == "| n | 2 | 1 | /s | 2 (1.5 to 2.5) | >= 3 | **no** |"
-    assert "0 of 1 goals are met; missed are:" in performance.goals([row])
+
+def test_the_performance_page_has_the_spread_of_the_turns_and_the_conditions_of_each_row() -> None:
+    page = list(performance.page({"rows": [MEASURED]}))
+
+    assert "| n | 2 | 1 | /s | 2 (1.5 to 2.5) | >= 3 | **no** |" in page
+    assert "Conditions: load 0.1, turns 5." in page
+    assert "0 of 1 goals are met; missed are:" in page
+
+
+def test_the_performance_page_says_how_the_sides_of_users_paths_were_run() -> None:
+    row = {**MEASURED, "table": "users", "goal": None, "met": None, "ours is": "`tape serve`", "peer is": "by hand"}
+
+    page = list(performance.page({"rows": [row]}))
+
+    assert page.index("- `tape serve`") < page.index("- by hand") < page.index("## Parts")
+    assert "0 of 0 goals are met." in page

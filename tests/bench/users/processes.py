@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
+from typing import IO, Protocol
 
 import psutil
 
@@ -19,12 +20,32 @@ from tests.servers.process import ROOT
 GRACE_S = 5.0
 
 
+class Process(Protocol):
+    """What a `subprocess.Popen` and a fork of the tests have in common."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+
+def start(command: Sequence[str], folder: Path, environment: Mapping[str, str], output: int, errors: int) -> Process:
+    """Starts a command in a folder and a session of its own, with files for what it writes."""
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=errors,
+        start_new_session=True,
+    )  # fmt: skip
+
+
 class Program:
     """A running program with its log."""
 
-    def __init__(self, process: "subprocess.Popen[str]", log: Path) -> None:
+    def __init__(self, process: Process, log: Path, output: IO[str] | None) -> None:
         self._process = process
         self._log = log
+        self._output = output
 
     @property
     def pid(self) -> int:
@@ -41,7 +62,7 @@ class Program:
     def wait(self) -> None:
         """Until it has ended by itself, and well."""
         code = self._process.wait()
-        assert code == 0, f"{self._process.args!r} ended with {code}; its log: {self.log[-2000:]}"
+        assert code == 0, f"it ended with {code}; its log: {self.log[-2000:]}"
 
     @property
     def rss_mib(self) -> float:
@@ -51,10 +72,10 @@ class Program:
 
     def line(self) -> str:
         """The next line that it prints."""
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        assert self._output is not None
+        line = self._output.readline()
         if not line:
-            raise AssertionError(f"{self._process.args!r} ended; its log: {self.log[-2000:]}")
+            raise AssertionError(f"it ended; its log: {self.log[-2000:]}")
         return line
 
     def kill(self) -> None:
@@ -81,21 +102,18 @@ def running(
 
     What it prints goes to its log, because a pipe that nobody reads fills up, or is read line by line.
     """
-    with TemporaryDirectory(prefix="tape-bench-") as folder:
-        log = Path(folder) / "log"
-        with log.open("a") as errors:
-            process = subprocess.Popen(
-                command, cwd=folder, env=surroundings(environment), text=True,
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE if is_read else errors, stderr=errors,
-                start_new_session=True,
-            )  # fmt: skip
-        program = Program(process, log)
+    with TemporaryDirectory(prefix="tape-bench-") as folder, (Path(folder) / "log").open("a") as log:
+        read, written = os.pipe() if is_read else (None, os.dup(log.fileno()))
+        process = start(command, Path(folder), surroundings(environment), written, log.fileno())
+        os.close(written)
+        output = None if read is None else os.fdopen(read)
+        program = Program(process, Path(folder) / "log", output)
         try:
             yield program
         finally:
             program.stop()
-            if process.stdout is not None:
-                process.stdout.close()
+            if output is not None:
+                output.close()
 
 
 def surroundings(environment: Mapping[str, str] | None = None) -> dict[str, str]:
