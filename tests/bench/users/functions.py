@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from functools import partial
 from time import monotonic_ns
@@ -12,6 +12,7 @@ import anyio
 
 import tape
 from tests.bench.compare import Comparison, Side
+from tests.bench.users.figures import Figures
 from tests.bench.users.handled import Handled, handled
 from tests.bench.users.processes import Program, running
 from tests.bench.users.queues import PROGRAMS, dbos_client, dbos_worker
@@ -21,7 +22,7 @@ from tests.bench.users.versions import named
 
 AREA = "durable functions"
 STEPS = 100
-RUNS = 16
+RUNS = 8
 LEASE_S = 400  # longer than the lease of 120 s that a killed worker leaves behind
 
 TAPE = "`tape.run_agent(APP, function, URL)` in a process of its own (docs/runs.md), runs begun by `tape.aconnect(URL)`"
@@ -52,25 +53,17 @@ def comparisons(size: Size) -> list[Comparison]:
 
 def _rows(store: Store, size: Size) -> Iterator[Comparison]:
     steps, runs = size.count(STEPS, least=5), size.count(RUNS, least=2)
-    dbos = f"{DBOS}; {POSTGRES if store == 'Postgres' else 'its SQLite'}"
-    row = partial(_row, dbos)
-    dbos_step = partial(step_ms, _dbos, store, "steps", steps)
-    yield row(
-        f"a step (an effect), {store}, against DBOS", "ms", partial(step_ms, _tape, store, "steps", steps), dbos_step
-    )
-    yield row(
-        f"a step (a sample), {store}, against DBOS", "ms", partial(step_ms, _tape, store, "samples", steps), dbos_step
-    )
-    yield row(
-        f"{RUNS} runs at once, {store}, against DBOS", "steps/s",
-        partial(steps_per_s, _tape, store, runs, steps), partial(steps_per_s, _dbos, store, runs, steps),
-    )  # fmt: skip
+    row = partial(_row, f"{DBOS}; {POSTGRES if store == 'Postgres' else 'its SQLite'}")
+    ours, dbos = _steps(_tape, store, ("steps", "samples"), runs, steps), _steps(_dbos, store, ("steps",), runs, steps)
+    yield row(f"a step (an effect), {store}, against DBOS", "ms", ours.side("steps"), dbos.side("steps"))
+    yield row(f"a step (a sample), {store}, against DBOS", "ms", ours.side("samples"), dbos.side("steps"))
+    yield row(f"{RUNS} runs at once, {store}, against DBOS", "steps/s", ours.side("at once"), dbos.side("at once"))
     name = f"a new process ends a run of {STEPS} steps that waited when its worker was killed, {store}, against DBOS"
     yield row(name, "ms", partial(resume_ms, _tape, store, steps), partial(resume_ms, _dbos, store, steps))
-    if size.is_whole:  # nothing shortens a lease but to change its default
+    if size.is_whole and store == "Postgres":  # it takes as long as a lease, two minutes, at any size
         name = f"the same, killed in the middle of a step, {store}, against DBOS"
-        ours, peer = partial(takeover_ms, _tape, store, steps), partial(takeover_ms, _dbos, store, steps)
-        yield row(name, "ms", ours, peer, turns=1)
+        takeovers = partial(takeover_ms, _tape, store, steps), partial(takeover_ms, _dbos, store, steps)
+        yield row(name, "ms", *takeovers, turns=1)
 
 
 def _row(dbos: str, name: str, unit: str, ours: Side, peer: Side, turns: int | None = None) -> Comparison:
@@ -79,43 +72,36 @@ def _row(dbos: str, name: str, unit: str, ours: Side, peer: Side, turns: int | N
     )
 
 
-def step_ms(system: Any, store: Store, kind: str, steps: int) -> float:
-    """Milliseconds from one step to the next, in the only run of a worker that has run before."""
-    return asyncio.run(_step_ms(system, store, kind, steps))
+def _steps(system: Any, store: Store, kinds: Sequence[str], runs: int, steps: int) -> Figures:
+    """Milliseconds from one step to the next in the only run, for each kind, and steps a second of some runs."""
+    return Figures(lambda: asyncio.run(_measure_steps(system, store, kinds, runs, steps)))
 
 
-async def _step_ms(system: Any, store: Store, kind: str, steps: int) -> float:
+async def _measure_steps(system: Any, store: Store, kinds: Sequence[str], runs: int, steps: int) -> dict[str, float]:
     with handled() as seen:
         async with system(store) as functions:
             with functions.worker(seen.environment):
-                await _warm_up(functions, seen)
-                await functions.begin(kind, 10, steps)
-                await seen.reach(4)
-                times = seen.times()
-    return (times[11] - times[10]) / 1e6 / steps
+                await functions.begin("steps", 0, 3)  # so that the worker has started and its statements are prepared
+                await seen.reach(2)
+                found = {kind: await _step_ms(functions, seen, kind, steps) for kind in kinds}
+                return {**found, "at once": await _steps_per_s(functions, seen, runs, steps)}
 
 
-async def _warm_up(functions: Functions, seen: Handled) -> None:
-    """A run, so that the worker has started and its statements are prepared."""
-    await functions.begin("steps", 0, 3)
-    await seen.reach(2)
+async def _step_ms(functions: Functions, seen: Handled, kind: str, steps: int) -> float:
+    first = seen.count()
+    await functions.begin(kind, first, steps)
+    await seen.reach(first + 2)
+    times = seen.times()
+    return (times[first + 1] - times[first]) / 1e6 / steps
 
 
-def steps_per_s(system: Any, store: Store, runs: int, steps: int) -> float:
+async def _steps_per_s(functions: Functions, seen: Handled, runs: int, steps: int) -> float:
     """From the first run's begin until the last one's end, with as many at once as the worker takes by default."""
-    return asyncio.run(_steps_per_s(system, store, runs, steps))
-
-
-async def _steps_per_s(system: Any, store: Store, runs: int, steps: int) -> float:
-    with handled() as seen:
-        async with system(store) as functions:
-            with functions.worker(seen.environment):
-                await _warm_up(functions, seen)
-                began = monotonic_ns()
-                for number in range(runs):
-                    await functions.begin("steps", 10 + 2 * number, steps)
-                await seen.reach(2 + 2 * runs)
-                return runs * steps / ((max(seen.times().values()) - began) / 1e9)
+    first, began = seen.count(), monotonic_ns()
+    for number in range(first, first + 2 * runs, 2):
+        await functions.begin("steps", number, steps)
+    await seen.reach(first + 2 * runs)
+    return runs * steps / ((max(seen.times().values()) - began) / 1e9)
 
 
 def resume_ms(system: Any, store: Store, steps: int) -> float:

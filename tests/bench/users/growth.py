@@ -1,7 +1,7 @@
 """Growth: bytes on disk and bytes of write-ahead log for each event that is published, and for each that is handled."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +15,7 @@ from tests.bench.compare import Comparison, Side
 from tests.bench.servers import valkey
 from tests.bench.users.by_hand import DESCRIPTIONS, NewEvent, open_events
 from tests.bench.users.events import PAYLOAD_JSON, TYPE, event, new_runs
+from tests.bench.users.figures import Figures
 from tests.bench.users.handled import handled
 from tests.bench.users.handlers import WARM, warm_up
 from tests.bench.users.queues import System, peers, tape_on
@@ -26,6 +27,7 @@ from tests.servers.nats import NatsServer
 AREA = "growth"
 EVENTS = 4_000
 HANDLED = 500
+TURNS = 3  # bytes hardly differ from turn to turn
 BATCHES = (1, 100)
 DATABASE_SIZE = "SELECT pg_database_size(current_database())"
 WAL_POSITION = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')"
@@ -38,27 +40,10 @@ EMBEDDED = "`tape.open_journal(URL)`, `journal.append`"
 
 
 class Growth(NamedTuple):
-    """Bytes for each event."""
+    """Bytes so far."""
 
-    disk: float
-    log: float
-
-
-class Grown:
-    """One measurement a turn, from which both figures are taken."""
-
-    def __init__(self, measure: Callable[[], Growth]) -> None:
-        self._measure = measure
-        self._waiting: dict[str, float] = {}
-        self._sides: dict[str, Side] = {name: partial(self._figure, name) for name in Growth._fields}
-
-    def side(self, name: Measure) -> Side:
-        return self._sides[name]
-
-    def _figure(self, name: str) -> float:
-        if name not in self._waiting:
-            self._waiting = self._measure()._asdict()
-        return self._waiting.pop(name)
+    disk: int
+    log: int
 
 
 def comparisons(size: Size) -> list[Comparison]:
@@ -69,7 +54,7 @@ def comparisons(size: Size) -> list[Comparison]:
 def _published(store: Store, batch: int, size: Size) -> Iterator[Comparison]:
     count = size.count(EVENTS // batch, least=2) * batch
     shape = "singly" if batch == 1 else f"in batches of {batch}"
-    ours, by_hand = Grown(partial(_tape, store, batch, count)), Grown(partial(_by_hand, store, batch, count))
+    ours, by_hand = Figures(partial(_tape, store, batch, count)), Figures(partial(_by_hand, store, batch, count))
     for name, title in (TITLES if store == "Postgres" else SQLITE_TITLES).items():
         text = f"{title} of an event published {shape}, {store}, against a table by hand"
         yield _row(text, ours.side(name), by_hand.side(name), EMBEDDED, DESCRIPTIONS[store])
@@ -83,11 +68,11 @@ def _published(store: Store, batch: int, size: Size) -> Iterator[Comparison]:
 def _handled(size: Size) -> Iterator[Comparison]:
     """The event itself, the task and its outcome, as far as a system keeps them."""
     count, ours = size.count(HANDLED, least=20), tape_on("Postgres")
-    mine = Grown(partial(_handling, ours, count))
+    mine = Figures(partial(_handling, ours, count))
     for name, peer in peers().items():
         if name == "taskiq":
             continue  # its queue is in Redis, which is measured above
-        theirs = Grown(partial(_handling, peer, count))
+        theirs = Figures(partial(_handling, peer, count))
         for figure, title in TITLES.items():
             text = f"{title} of an event published and handled, Postgres, against {name}"
             yield _row(text, mine.side(figure), theirs.side(figure), ours.described, peer.described)
@@ -95,11 +80,12 @@ def _handled(size: Size) -> Iterator[Comparison]:
 
 def _row(name: str, ours: Side, peer: Side, ours_is: str, peer_is: str) -> Comparison:
     return Comparison(
-        area=AREA, name=name, unit="bytes/event", ours=ours, peer=peer, table="users", ours_is=ours_is, peer_is=peer_is
-    )
+        area=AREA, name=name, unit="bytes/event", ours=ours, peer=peer, table="users", ours_is=ours_is, peer_is=peer_is,
+        turns=TURNS,
+    )  # fmt: skip
 
 
-def _tape(store: Store, batch: int, count: int) -> Growth:
+def _tape(store: Store, batch: int, count: int) -> Mapping[str, float]:
     return _growth(store, count, partial(_append, batch))
 
 
@@ -110,7 +96,7 @@ async def _append(batch: int, url: str, count: int) -> None:
             await journal.append([event(run_id) for _ in range(batch)], open=True)
 
 
-def _by_hand(store: Store, batch: int, count: int) -> Growth:
+def _by_hand(store: Store, batch: int, count: int) -> Mapping[str, float]:
     return _growth(store, count, partial(_append_by_hand, batch))
 
 
@@ -121,14 +107,18 @@ async def _append_by_hand(batch: int, url: str, count: int) -> None:
             await table.append(run_id, [NewEvent(TYPE, PAYLOAD_JSON)] * batch)
 
 
-def _growth(store: Store, count: int, append: Callable[[str, int], Coroutine[Any, Any, None]]) -> Growth:
+def _growth(store: Store, count: int, append: Callable[[str, int], Coroutine[Any, Any, None]]) -> Mapping[str, float]:
     """Of the second half, because the first events pay for the pages of empty tables."""
     with empty_store(store) as url:
         asyncio.run(append(url, count))
         before = _bytes(url)
         asyncio.run(append(url, count))
         after = _bytes(url)
-    return Growth((after.disk - before.disk) / count, (after.log - before.log) / count)
+    return _each(before, after, count)
+
+
+def _each(before: Growth, after: Growth, count: int) -> Mapping[str, float]:
+    return {"disk": (after.disk - before.disk) / count, "log": (after.log - before.log) / count}
 
 
 def _bytes(url: str) -> Growth:
@@ -182,11 +172,11 @@ def _folder_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def _handling(system: System, count: int) -> Growth:
+def _handling(system: System, count: int) -> Mapping[str, float]:
     return asyncio.run(_handle(system, count))
 
 
-async def _handle(system: System, count: int) -> Growth:
+async def _handle(system: System, count: int) -> Mapping[str, float]:
     with handled() as seen:
         async with system.run(1, seen.environment) as running:
             await warm_up(running, seen)
@@ -195,4 +185,4 @@ async def _handle(system: System, count: int) -> Growth:
             await seen.reach(WARM + count)
             await anyio.sleep(SETTLED_S)
             after = await asyncio.to_thread(_bytes, running.url)
-    return Growth((after.disk - before.disk) / count, (after.log - before.log) / count)
+    return _each(before, after, count)

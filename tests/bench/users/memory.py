@@ -28,6 +28,7 @@ BATCH = 100
 LARGE = 32 << 10  # a client's and a server's socket buffers hold less than all of the large events
 LARGE_EVENTS = 1_000
 QUIET_S = 2.0  # longer than a slow client may stay before it is evicted
+TURNS = 3  # memory hardly differs from turn to turn
 LEAST = 0.1  # MiB; what is less is nothing, and a ratio needs something
 
 Serve = Callable[[Store], AbstractContextManager[Served]]
@@ -39,7 +40,7 @@ def comparisons(size: Size) -> list[Comparison]:
 
 def _servers(store: Store, size: Size) -> Iterator[Comparison]:
     by_hand = f"{BY_HAND}; {DESCRIPTIONS[store]}"
-    row = partial(Comparison, area=AREA, unit=UNIT, table="users", ours_is=TAPE_SERVE, peer_is=by_hand)
+    row = partial(Comparison, area=AREA, unit=UNIT, table="users", ours_is=TAPE_SERVE, peer_is=by_hand, turns=TURNS)
     yield row(
         name=f"a server that has started, {store}, against a service by hand",
         ours=partial(started, serving, store), peer=partial(started, serving_by_hand, store),
@@ -62,11 +63,13 @@ def _workers() -> Iterator[Comparison]:
         yield Comparison(
             area=AREA, name=f"a worker that waits, Postgres, against {name}", unit=UNIT, ours=mine,
             peer=partial(waiting, peer), table="users", ours_is=ours.described, peer_is=peer.described,
+            turns=TURNS,
         )  # fmt: skip
     sqlite = tape_on("SQLite")
     yield Comparison(
         area=AREA, name="a worker that waits, SQLite, against Postgres", unit=UNIT, ours=partial(waiting, sqlite),
         peer=mine, table="users", ours_is=sqlite.described, peer_is=ours.described,
+        turns=TURNS,
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from importlib import import_module
@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeAlias
 import asyncpg
 
 from tape.outbox import OutboxEvent, migrate, publish
-from tests.bench.compare import Comparison, Side
-from tests.bench.users.handlers import latencies, rate
-from tests.bench.users.latencies import Latencies
+from tests.bench.compare import Comparison
+from tests.bench.users.figures import Figures
+from tests.bench.users.handlers import one_worker
 from tests.bench.users.processes import running, script
 from tests.bench.users.queues import (
     PGQUEUER_WORKER,
@@ -46,7 +46,8 @@ def comparisons(size: Size) -> list[Comparison]:
         ("transactional, Postgres, against SKIP LOCKED by hand", transactional, _by_hand()),
         *((f"{ours.name}, against Postgres", ours, peer) for ours, peer in _on_sqlite(plain, transactional)),
     ]
-    measured = _Sides(size)
+    systems = {system.name: system for _, ours, peer in pairs for system in (ours, peer)}
+    measured = {name: one_worker(system, size) for name, system in systems.items()}
     return [row for name, ours, peer in pairs for row in _rows(measured, name, ours, peer)]
 
 
@@ -55,27 +56,13 @@ def _on_sqlite(plain: System, transactional: System) -> Iterator[tuple[System, S
     yield _tape("SQLite", "transactional"), transactional
 
 
-class _Sides:
-    """The same side for every row that a system is in."""
-
-    def __init__(self, size: Size) -> None:
-        self._size = size
-        self._found: dict[str, tuple[Side, Latencies]] = {}
-
-    def of(self, system: System) -> tuple[Side, Latencies]:
-        if system.name not in self._found:
-            late = Latencies(partial(latencies, system, self._size))
-            self._found[system.name] = partial(rate, system, 1, self._size), late
-        return self._found[system.name]
-
-
-def _rows(measured: _Sides, name: str, ours: System, peer: System) -> Iterator[Comparison]:
+def _rows(measured: Mapping[str, Figures], name: str, ours: System, peer: System) -> Iterator[Comparison]:
     row = partial(Comparison, area=AREA, table="users", ours_is=ours.described, peer_is=peer.described)
-    (one, late), (other, other_late) = measured.of(ours), measured.of(peer)
-    yield row(name=f"transactions committed and handled, {name}", unit="events/s", ours=one, peer=other)
-    for percent in (50, 99):
-        title = f"commit to handled, {name}, p{percent}"
-        yield row(name=title, unit="ms", ours=late.at(percent), peer=other_late.at(percent))
+    mine, theirs = measured[ours.name], measured[peer.name]
+    title = f"transactions committed and handled, {name}"
+    yield row(name=title, unit="events/s", ours=mine.side("rate"), peer=theirs.side("rate"))
+    for cut in ("p50", "p99"):
+        yield row(name=f"commit to handled, {name}, {cut}", unit="ms", ours=mine.side(cut), peer=theirs.side(cut))
 
 
 def _tape(store: Store, kind: Kind) -> System:

@@ -8,8 +8,8 @@ from time import perf_counter
 from tests.bench.compare import Comparison
 from tests.bench.users.by_hand import DESCRIPTIONS
 from tests.bench.users.events import PAYLOAD, TYPE, new_runs
+from tests.bench.users.figures import Figures, percentiles
 from tests.bench.users.http import HttpConnection
-from tests.bench.users.latencies import Latencies
 from tests.bench.users.servers import BY_HAND, TAPE_SERVE, Served, kept_by_hand, kept_server
 from tests.bench.users.size import Size
 from tests.bench.users.sse import SseClient
@@ -29,19 +29,19 @@ def comparisons(size: Size) -> list[Comparison]:
 
 def _rows(store: Store, clients: int, size: Size) -> Iterator[Comparison]:
     events = size.count(EVENTS, least=5)
-    ours = Latencies(lambda: asyncio.run(_delays(kept_server(store), clients, events, opens=True)))
-    peer = Latencies(lambda: asyncio.run(_delays(kept_by_hand(store), clients, events, opens=False)))
+    ours = Figures(lambda: asyncio.run(_delays(kept_server(store), clients, events, opens=True)))
+    peer = Figures(lambda: asyncio.run(_delays(kept_by_hand(store), clients, events, opens=False)))
     by_hand = f"{BY_HAND}, SSE by {named('sse-starlette')}; {DESCRIPTIONS[store]}"
     people = "1 client" if clients == 1 else f"{clients} clients"
-    for percent in (50, 99):
+    for cut in ("p50", "p99"):
         yield Comparison(
-            area=AREA, name=f"{RATE} events/s, {people}, {store}, p{percent}, against a service by hand", unit="ms",
-            ours=ours.at(percent), peer=peer.at(percent), table="users",
+            area=AREA, name=f"{RATE} events/s, {people}, {store}, {cut}, against a service by hand", unit="ms",
+            ours=ours.side(cut), peer=peer.side(cut), table="users",
             ours_is=f"{TAPE_SERVE}, POST /runs/RUN/events, GET /events?run_id=RUN", peer_is=by_hand,
         )  # fmt: skip
 
 
-async def _delays(server: Served, clients: int, events: int, *, opens: bool) -> list[float]:
+async def _delays(server: Served, clients: int, events: int, *, opens: bool) -> dict[str, float]:
     """Seconds from before the request that publishes an event until each client has read it; every client reads all."""
     (run_id,) = new_runs(1)
     publisher = await HttpConnection.open(server.port)
@@ -55,7 +55,7 @@ async def _delays(server: Served, clients: int, events: int, *, opens: bool) -> 
     publisher.close()
     for stream in streams:
         stream.close()
-    return [seen - sent[n] for task in reading for n, seen in enumerate(task.result()) if n >= WARM]
+    return percentiles([at - sent[n] for task in reading for n, at in enumerate(task.result()) if n >= WARM])
 
 
 async def _publish(publisher: HttpConnection, run_id: str, count: int) -> list[float]:
