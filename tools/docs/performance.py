@@ -9,10 +9,10 @@ from typing import Any
 LATEST = Path(__file__).resolve().parent.parent.parent / "bench" / "latest.json"
 INTRODUCTION = (
     "Each row compares Tape with a peer, measured alternately on the same machine. Look at the ratio: the absolute "
-    "figures are those of a small shared machine. A ratio is the median of the turns; the lowest and the highest are in "
-    "brackets. `make bench` measures all rows again, users' paths first; `make bench ONLY=name` measures the rows whose "
-    "table, area or name contains it and keeps the others, each with its own conditions; `make bench SIZE=0.05` only "
-    "tries whether everything works and saves nothing."
+    "figures are those of a small shared machine. A ratio is the median of the turns; the lowest and the highest are "
+    "in brackets. `make bench` measures all rows again, users' paths first. `make bench ONLY=name` measures the rows "
+    "whose table, area or name contains it and keeps the others, each with its own conditions. "
+    "`make bench SIZE=0.05` only tries whether everything works and saves nothing."
 )
 USERS = (
     "What a user gets: each side is run as its documentation says, server, worker and publisher in processes of their "
