@@ -72,7 +72,7 @@ def measure(only: str, size: Size) -> Iterator[Row]:
         asked = [each for each in comparisons() if is_about(only, each.table, each.area, each.name)]
         yield from _in_conditions(compare(asked, TURNS), size)
         kept.release()
-    for module in MODULES:
+    for module in MODULES if size.is_whole else ():
         rows = (row for row in module(TURNS) if is_about(only, row["table"], row["area"], row["name"]))
         yield from _in_conditions(rows, size)
 
@@ -80,14 +80,16 @@ def measure(only: str, size: Size) -> Iterator[Row]:
 def _in_conditions(rows: Iterator[Row], size: Size) -> Iterator[Row]:
     """The conditions are those before the first turn, because the bench itself is a load."""
     found = {**conditions.now(), "size": size.factor}
-    return ({**row, "conditions": {**found, "turns": row.pop("turns")}} for row in rows)
+    for row in rows:
+        turns = row.pop("turns")
+        yield {**row, "conditions": {**found, "turns": turns}}
 
 
 def _tables(size: Size) -> Iterator[Callable[[], list[Comparison]]]:
     for name in USERS:
         if module := _module(f"users.{name}"):
             yield partial(module, size)
-    for name in PARTS:
+    for name in PARTS if size.is_whole else ():  # parts have one size
         if module := _module(name):
             yield module
 

@@ -118,7 +118,8 @@ def _growth(store: Store, count: int, append: Callable[[str, int], Coroutine[Any
 
 
 def _each(before: Growth, after: Growth, count: int) -> Mapping[str, float]:
-    return {"disk": (after.disk - before.disk) / count, "log": (after.log - before.log) / count}
+    """At least a byte: few events may fit into pages that are there, and a ratio needs something."""
+    return {"disk": max(1, after.disk - before.disk) / count, "log": max(1, after.log - before.log) / count}
 
 
 def _bytes(url: str) -> Growth:
