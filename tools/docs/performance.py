@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +36,18 @@ def page(measured: dict[str, Any]) -> Iterator[str]:
     users = [row for row in measured["rows"] if row["table"] == "users"]
     parts = [row for row in measured["rows"] if row["table"] == "parts"]
     yield from ("# Performance", "", INTRODUCTION, "", "## Users' paths", "", USERS, "")
-    yield from (line for _, rows in by_area(users) for line in users_area(rows))
+    yield from (line for rows in by_area(users) for line in users_area(rows))
     yield from () if users else (NONE, "")
     yield from ("## Parts", "", PARTS, "", *goals(parts), "")
-    yield from (line for _, rows in by_area(parts) for line in parts_area(rows))
+    yield from (line for rows in by_area(parts) for line in parts_area(rows))
 
 
-def by_area(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
-    for area, some in groupby(rows, key=lambda row: str(row["area"])):
-        yield area, list(some)
+def by_area(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """The rows of each area, also of one that was measured in parts."""
+    areas: dict[str, list[Row]] = {}
+    for row in rows:
+        areas.setdefault(row["area"], []).append(row)
+    yield from areas.values()
 
 
 def users_area(rows: Sequence[Row]) -> Iterator[str]:
