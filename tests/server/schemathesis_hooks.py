@@ -16,7 +16,7 @@ from schemathesis.core.failures import Failure
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 from tape.operations.catalogue import ALL
-from tape.operations.exceptions import ALSO
+from tape.operations.exceptions import OTHER_FORMS
 from tape.operations.surfaces import surfaces_of
 from tests.server import growth
 
@@ -79,7 +79,7 @@ def refused_unless_only_its_format_is_wrong(ctx: Any, response: Any, case: Any) 
     return refused
 
 
-OPERATIONS = {**{" ".join(http): each.name for each in ALL if (http := surfaces_of(each).http)}, **ALSO}
+OPERATIONS = {**{" ".join(http): each.name for each in ALL if (http := surfaces_of(each).http)}, **OTHER_FORMS}
 
 if "GROWTH" in os.environ:
     STORE, FILE = os.environ["GROWTH"].split()

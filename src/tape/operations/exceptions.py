@@ -30,7 +30,7 @@ EXCEPTIONS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     }
 )
 
-ALSO: Final[Mapping[str, str]] = MappingProxyType(
+OTHER_FORMS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "PUT /reactions/{reaction_id}": "reaction.register",
         "GET /runs/{run_id}/events/{seq}": "event.list",

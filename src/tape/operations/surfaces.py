@@ -59,7 +59,7 @@ HTTP: Final[Mapping[str, HttpRoute]] = MappingProxyType(
         "node.metrics": HttpRoute("GET", "/metrics"),
     }
 )
-ALSO: Final[Mapping[str, HttpRoute]] = MappingProxyType(
+SECOND_ROUTES: Final[Mapping[str, HttpRoute]] = MappingProxyType(
     {"reaction.register": HttpRoute("PUT", "/reactions/{reaction_id}")}
 )
 CREATED: Final[Mapping[HttpRoute, str]] = MappingProxyType(

@@ -16,7 +16,7 @@ from tape.matcher.reactions import Reactions
 from tape.matcher.tasks import Tasks
 from tape.operations.catalogue import ALL, OPERATIONS
 from tape.operations.effects import ListEffectsToDispatch
-from tape.operations.exceptions import ALSO, NO_OPERATIONS
+from tape.operations.exceptions import NO_OPERATIONS, OTHER_FORMS
 from tape.operations.fields import MEANINGS
 from tape.operations.gates import ListDueTimers, SendSignal
 from tape.operations.handlers import handlers_of
@@ -156,6 +156,6 @@ def test_what_can_be_called_is_an_operation_or_there_is_a_reason(capsys: pytest.
     for name, reason in sorted(NO_OPERATIONS.items()):
         print(f"{name} is no operation: {reason}")
 
-    assert callable_names - operations == {*ALSO, *NO_OPERATIONS}
-    assert {*ALSO.values()} <= {each.name for each in ALL}
+    assert callable_names - operations == {*OTHER_FORMS, *NO_OPERATIONS}
+    assert {*OTHER_FORMS.values()} <= {each.name for each in ALL}
     assert all(reason.endswith(".") for reason in NO_OPERATIONS.values())

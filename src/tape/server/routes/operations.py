@@ -18,8 +18,8 @@ from tape.operations.operation import Access, Operation, PageRequest, Repeat
 from tape.operations.rules import Id
 from tape.operations.surfaces import (
     ALL_RUNS,
-    ALSO,
     CREATED,
+    SECOND_ROUTES,
     HttpRoute,
     flat_fields,
     may_be_all_runs,
@@ -69,7 +69,7 @@ def derived(others: Iterable[Route]) -> list[Route]:
     """A route for each operation that the other routes do not serve, and its other routes."""
     served = {(route.method, route.path) for route in others}
     found = ((each, surfaces_of(each).http) for each in OPERATIONS)
-    also = ((each, ALSO.get(each.name)) for each in OPERATIONS)
+    also = ((each, SECOND_ROUTES.get(each.name)) for each in OPERATIONS)
     return [_route(each, http) for each, http in (*found, *also) if http is not None and http not in served]
 
 
@@ -124,7 +124,7 @@ def _texts(operation: Operation, http: HttpRoute, request: Request) -> Iterator[
 
 def _body(operation: Operation, http: HttpRoute) -> type[Struct]:
     """The fields that are not in the path; a second route has a body of its own."""
-    name = f"{http.method.title()}{operation.noun.title()}" if http == ALSO.get(operation.name) else ""
+    name = f"{http.method.title()}{operation.noun.title()}" if http == SECOND_ROUTES.get(operation.name) else ""
     return request_type(operation, frozenset(path_fields(http)), name)
 
 
