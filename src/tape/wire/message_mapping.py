@@ -77,14 +77,16 @@ class MessageMapping(Generic[V, M]):
         encoded = _encode(self._fields, value)
         for name, mappings in self._within.items():
             encoded.update(_encode(mappings, getattr(value, name)))
-        return build(self._message, **{**encoded, **more})
+        encoded.update(more)
+        return build(self._message, **encoded)
 
     def value(self, message: M, **more: Any) -> V:
         """The value of a message; `more` are attributes that the message does not have."""
-        inner = {name: self._kinds[name](**_decode(mappings, message)) for name, mappings in self._within.items()}
-        read = _decode(self._fields, message)
-        given = {name: part for name, part in read.items() if part or name not in self._zero_is_default}
-        return self.kind(**{**given, **inner, **more})
+        decoded = _decode(self._fields, message, self._zero_is_default)
+        for name, mappings in self._within.items():
+            decoded[name] = self._kinds[name](**_decode(mappings, message))
+        decoded.update(more)
+        return self.kind(**decoded)
 
 
 def use_codec(kind: type, encode: Callable[[Any], Any], decode: Callable[[Any], Any]) -> None:
@@ -102,9 +104,12 @@ def build(message: type[M], **fields: Any) -> M:
 
 def number(member: Enum | None) -> int:
     """The number of an enum's member on the wire; 0 is None."""
-    if member is None:
-        return 0
-    return int(member) if isinstance(member, IntEnum) else [*type(member)].index(member) + 1
+    return 0 if member is None else _numbers(type(member))[member]
+
+
+@cache
+def _numbers(kind: type[Enum]) -> dict[Enum, int]:
+    return {each: int(each) if isinstance(each, IntEnum) else place for place, each in enumerate(kind, 1)}
 
 
 E = TypeVar("E", bound=Enum)
@@ -156,26 +161,35 @@ def _has_default(field: "Field[Any]") -> bool:
 
 
 def _encode(mappings: tuple[FieldMapping, ...], value: object) -> dict[str, Any]:
-    parts = [(mapping, getattr(value, mapping.attribute)) for mapping in mappings]
-    return {mapping.field: mapping.codec.encode(part) for mapping, part in parts if part is not None}
+    encoded = {}
+    for attribute, field, codec_of_field, _, _ in mappings:
+        part = getattr(value, attribute)
+        if part is not None:
+            encoded[field] = codec_of_field.encode(part)
+    return encoded
 
 
-def _decode(mappings: tuple[FieldMapping, ...], message: Message) -> dict[str, Any]:
-    return {mapping.attribute: _part(mapping, message) for mapping in mappings if not _is_default(mapping, message)}
-
-
-def _is_default(mapping: FieldMapping, message: Message) -> bool:
-    if not mapping.has_default:
-        return False
-    if mapping.may_be_absent:
-        return not message.HasField(mapping.field)
-    return mapping.codec.is_none_at_0 and not getattr(message, mapping.field)
+def _decode(
+    mappings: tuple[FieldMapping, ...], message: Message, zero_is_default: Collection[str] = ()
+) -> dict[str, Any]:
+    """The attributes that differ from their defaults."""
+    decoded = {}
+    for mapping in mappings:
+        part = _part(mapping, message)
+        if part is not MISSING and (part or mapping.attribute not in zero_is_default):
+            decoded[mapping.attribute] = part
+    return decoded
 
 
 def _part(mapping: FieldMapping, message: Message) -> Any:
-    if mapping.may_be_absent and not message.HasField(mapping.field):
-        return None
-    return mapping.codec.decode(getattr(message, mapping.field))
+    """The attribute; MISSING if the message leaves it to its default."""
+    _, field, codec_of_field, may_be_absent, has_default = mapping
+    if may_be_absent and not message.HasField(field):
+        return MISSING if has_default else None
+    part = getattr(message, field)
+    if not part and has_default and codec_of_field.is_none_at_0 and not may_be_absent:
+        return MISSING
+    return codec_of_field.decode(part)
 
 
 def _codec_of(hint: Any) -> FieldCodec:

@@ -49,14 +49,8 @@ class Procedure:
     encode: Callable[[Any], Message]
     decode: Callable[[Any], OperationRequest[Any]]
     result: ResultCodec
-
-    @property
-    def request(self) -> type[Message]:
-        return GetMessageClass(METHODS[self.name].input_type)
-
-    @property
-    def response(self) -> type[Message]:
-        return GetMessageClass(METHODS[self.name].output_type)
+    request: type[Message]
+    response: type[Message]
 
     def respond(self, result: Any, request: Message) -> Message:
         """The response of a result."""
@@ -80,16 +74,16 @@ def procedure(
     decoded in another way.
     """
     name = name or operation.__name__
-    mapping = MessageMapping(
-        operation, GetMessageClass(METHODS[name].input_type), names, within,
-        zero_is_default=_optional(operation) - ZERO_COUNTS,
-    )  # fmt: skip
+    sent = GetMessageClass(METHODS[name].input_type)
+    mapping = MessageMapping(operation, sent, names, within, zero_is_default=_optional(operation) - ZERO_COUNTS)
     return Procedure(
         name=name,
         operation=operation,
         encode=lambda request: mapping.message(request, **write(request)),
         decode=lambda message: mapping.value(message, **read(message)),
         result=result,
+        request=sent,
+        response=GetMessageClass(METHODS[name].output_type),
     )
 
 

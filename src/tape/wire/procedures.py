@@ -283,10 +283,11 @@ PROCEDURES: Final = (*_JOURNAL_RUNS, *_RUNS, *_EFFECTS, *_OBLIGATIONS, *_GATES, 
 BY_OPERATION: Final[Mapping[type[OperationRequest[Any]], Procedure]] = MappingProxyType(
     {each.operation: each for each in PROCEDURES}
 )
+BY_NAME: Final[Mapping[str, Procedure]] = MappingProxyType({each.name: each for each in PROCEDURES})
 
 
 def procedure_of(name: str, message: Any) -> Procedure:
     """The procedure of a request that came under this name. ResumeRun with an attempt renews the lease."""
     if isinstance(message, pb.ResumeRunRequest):
         return BY_OPERATION[runs.RenewRun if message.HasField("attempt") else runs.TakeRun]
-    return next(each for each in PROCEDURES if each.name == name)
+    return BY_NAME[name]

@@ -22,6 +22,7 @@ from tape.wire.procedures import PROCEDURES, procedure_of
 SERVICE: Final = pb.DESCRIPTOR.services_by_name["Tape"]
 MODULES: Final[tuple[ModuleType, ...]] = (streams, unary)
 CARRIED: Final = frozenset(each.name for each in PROCEDURES)
+WITHOUT_NEXT_SEQ: Final = (pb.RunState, pb.ListRunsResponse)
 
 METHOD: Final = "gRPC"
 OK: Final = "OK"
@@ -55,7 +56,7 @@ async def _call(name: str, rpc: RpcContext, message: Message, caller: Caller) ->
     carried = procedure_of(name, message)
     result = await rpc.operations.call(carried.decode(message), caller)
     response = carried.respond(result, message)
-    if isinstance(response, pb.RunState | pb.ListRunsResponse):
+    if isinstance(response, WITHOUT_NEXT_SEQ):
         await _add_next_seq(rpc, [response] if isinstance(response, pb.RunState) else response.runs)
     return response
 
