@@ -1,8 +1,9 @@
 """Which runs a list has, in which order, and where its next page begins."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from functools import cached_property
 from json import dumps
 from typing import Final, Literal, NamedTuple
 
@@ -100,7 +101,7 @@ class RunQuery:
             return False if self.bounds_closing else None
         return self.status is not StatusFilter.COMPLETE
 
-    @property
+    @cached_property
     def sections(self) -> tuple[RunSection, ...]:
         """What the list consists of, one after the other."""
         order = self._order()
@@ -171,7 +172,7 @@ class RunQuery:
 
     def decode(self, cursor: str) -> RunPosition | None:
         """The position in a cursor of this list; an empty cursor is the start."""
-        place = decode_cursor(cursor, int, int, str, question=self._text())
+        place = decode_cursor(cursor, int, int, str, question=self._text()) if cursor else None
         if place is None:
             return None
         position = RunPosition._make(place)
@@ -187,7 +188,7 @@ class RunQuery:
         return RunOrder.LIVE if self == RunQuery(status=self.status) else RunOrder.NEWEST
 
     def _text(self) -> str:
-        return dumps(["runs", asdict(self)])
+        return dumps(["runs", {each.name: getattr(self, each.name) for each in fields(RunQuery)}])
 
 
 OPEN_RUNS: Final = RunQuery(status=StatusFilter.OPEN)

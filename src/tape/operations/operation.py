@@ -103,7 +103,7 @@ class Shape(StrEnum):
     STREAM = "stream"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # each is made once, and a key of many caches
 class Operation:
     """A request type with its facts. The name is `<noun>.<verb>`."""
 
@@ -129,9 +129,14 @@ class Operation:
     @property
     def result(self) -> Any:
         """The type of the result."""
-        for base in self.request.__orig_bases__:  # type: ignore[attr-defined]
-            if get_origin(base) is OperationRequest:
-                return get_args(base)[0]
-            if get_origin(base) is PageRequest:
-                return Page[get_args(base)[0]]  # type: ignore[misc]
-        raise TypeError(f"{self.request.__name__} names no result")
+        return _result(self.request)  # type: ignore[arg-type]  # a type has a hash
+
+
+@cache
+def _result(request: Any) -> Any:
+    for base in request.__orig_bases__:
+        if get_origin(base) is OperationRequest:
+            return get_args(base)[0]
+        if get_origin(base) is PageRequest:
+            return Page[get_args(base)[0]]  # type: ignore[misc]
+    raise TypeError(f"{request.__name__} names no result")

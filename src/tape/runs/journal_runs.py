@@ -87,8 +87,9 @@ class JournalRuns:
         """The runs in the store or in cold files, each once."""
         query, after = request.query, request.query.decode(request.cursor)
         found = await self._runs.listed(query, request.limit + 1, after)
-        if self._cold is not None:
-            found = query.in_order([*found, *await self._only_cold(self._cold, query, after)])
+        cold = () if self._cold is None else await self._only_cold(self._cold, query, after)
+        if cold:
+            found = query.in_order([*found, *cold])
         return query.page(found, len(fit_answer(found[: request.limit], codec.size)))
 
     async def show(self, request: ShowRun, caller: Caller) -> RunDetail:

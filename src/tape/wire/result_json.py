@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from enum import Enum
 from functools import cache
 from operator import attrgetter
-from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from types import MappingProxyType, UnionType
+from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 from msgspec import Struct
@@ -109,14 +109,15 @@ def result_type(operation: Operation) -> type[Struct]:
 
 def plain(value: Any) -> Any:
     """A value of the library as JSON has it."""
-    if type(value) in _PLAIN:
+    kind: Any = type(value)
+    if kind in _PLAIN:
         return value
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, timedelta):
         return value // MILLISECOND
-    if _is_record(type(value)):
-        return _write(value)
+    if _is_record(kind):
+        return _writer(kind)(value)
     if isinstance(value, UUID | datetime):
         return str(value) if isinstance(value, UUID) else value.isoformat()
     if isinstance(value, Mapping):
@@ -128,23 +129,35 @@ def plain(value: Any) -> Any:
 
 def _row(record: Any) -> Any:
     """A record as a list has it."""
-    listed = _shape(type(record)).listed
-    return _write(record, listed) if listed else plain(record)
-
-
-def _write(record: Any, listed: tuple[str, ...] = ()) -> Json:
     kind: Any = type(record)
-    return {name: write(get(record)) for name, get, write in _columns(kind, listed)}
+    return _row_writer(kind)(record)
 
 
 @cache
-def _columns(kind: Any, listed: tuple[str, ...]) -> tuple[tuple[str, Callable[[Any], Any], Callable[[Any], Any]], ...]:
-    """The names of the members in JSON, how each is read from a record, and how it is written."""
-    return tuple(
-        (member.name, attrgetter(path), _json_value if member.is_json else plain)
-        for path, member in _flat_members(kind)
-        if not listed or member.name in listed
-    )
+def _row_writer(kind: Any) -> Callable[[Any], Any]:
+    return _writer(kind, _shape(kind).listed) if _is_record(kind) else plain
+
+
+@cache
+def _writer(kind: Any, listed: tuple[str, ...] = ()) -> Callable[[Any], Json]:
+    """Writes records of a type; only members that JSON has in another form are converted."""
+    members = [(path, each) for path, each in _flat_members(kind) if not listed or each.name in listed]
+    columns = [(each.name, attrgetter(path)) for path, each in members]
+    converted = [(each.name, _json_value if each.is_json else plain) for _, each in members if not _is_plain(each)]
+
+    def write(record: Any) -> Json:
+        written = {name: get(record) for name, get in columns}
+        for name, convert in converted:
+            written[name] = convert(written[name])
+        return written
+
+    return write
+
+
+def _is_plain(member: RecordMember) -> bool:
+    """Whether JSON has the values of a member as they are."""
+    kinds = get_args(member.kind) if get_origin(member.kind) in (Union, UnionType) else (member.kind,)
+    return not member.is_json and all(plain_type(each) in _PLAIN for each in kinds)
 
 
 def _json_value(text: str | None) -> Any:

@@ -1,7 +1,7 @@
 """A route as a value: its request, its handler, and its description for the API documents."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from tape.server.http.request import Request, Send
@@ -56,11 +56,12 @@ class Route:
     is_stream: bool = False
     tag: str = ""
     example: Any = None
+    query: Mapping[str, bool] = field(init=False)
 
-    @property
-    def query(self) -> Mapping[str, bool]:
-        """The parameters of the query, and whether they are required."""
-        return {each.name: each.is_required for each in self.parameters if each.location == "query"}
+    def __post_init__(self) -> None:
+        """Sets `query`: the parameters of the query, and whether they are required."""
+        query = {each.name: each.is_required for each in self.parameters if each.location == "query"}
+        object.__setattr__(self, "query", query)
 
     @property
     def tags(self) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache, partial
-from typing import Annotated, Any, Final, Literal, get_origin
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
@@ -45,6 +45,13 @@ WRITE_PROBLEMS: Final = (400, 404, 409, 410, 413, 415, 429, 503)
 RunOrAll = Annotated[str, Meta(pattern=f"^({ALL_RUNS}|{ID_GRAMMAR})$", description="a run, or - for all runs")]
 
 
+class Answer(NamedTuple):
+    """A result as the fields of a JSON object, and the text of it."""
+
+    fields: Json
+    body: bytes
+
+
 class OperationRow(Struct, frozen=True, kw_only=True):
     """An operation and where it can be called; `except` says where it cannot, and why."""
 
@@ -77,27 +84,30 @@ async def call_operation(operation: Operation, http: HttpRoute, request: Request
     """Runs an operation with the fields of the path, and of the query or the body."""
     named = {name: text for name, text in request.values.items() if text != ALL_RUNS or not may_be_all_runs(operation)}
     given = {**read_text(operation, named), **await _fields(operation, http, request)}
-    found = await _answer(operation, request_of(operation, given), Caller(trace=request.trace), node)
-    if found is None:
+    answer = await _answer(operation, request_of(operation, given), Caller(trace=request.trace), node)
+    if answer is None:
         raise NotFound(f"there is no {operation.noun} {quoted('/'.join(request.values.values()))}")
     if http in CREATED:
-        return Response.json(found, 201, location=CREATED[http].format(**found))
-    return Response.json(found)
+        place = CREATED[http].format(**answer.fields)
+        return Response(status=201, body=answer.body, headers={"location": place})
+    return Response(body=answer.body)
 
 
-async def _answer(operation: Operation, asked: Any, caller: Caller, node: Node) -> Json | None:
+async def _answer(operation: Operation, asked: Any, caller: Caller, node: Node) -> Answer | None:
     """A result that one answer carries; a page is read again if it is too long, which JSON in JSON may make it."""
     found = write_result(operation, await node.operations.call(asked, caller))
-    lists = [name for name, value in (found or {}).items() if isinstance(value, list)]
-    if found is None or not lists or len(msgspec.json.encode(found)) <= ANSWER_BYTES:
-        return found
+    if found is None:
+        return None
+    answer = Answer(found, msgspec.json.encode(found))
+    lists = [name for name, value in found.items() if isinstance(value, list)]
+    if len(answer.body) <= ANSWER_BYTES or not lists:
+        return answer
     rows = found.pop(lists[-1])
     if not isinstance(asked, PageRequest):
-        return {**found, lists[-1]: fit_beside(rows, found)}
-    carried = len(fit(rows))
-    if carried == len(rows):
-        return {lists[-1]: rows, **found}
-    return await _answer(operation, replace(asked, limit=carried), caller, node)
+        carried = {**found, lists[-1]: fit_beside(rows, found)}
+        return Answer(carried, msgspec.json.encode(carried))
+    fitting = len(fit(rows))
+    return answer if fitting == len(rows) else await _answer(operation, replace(asked, limit=fitting), caller, node)
 
 
 async def _fields(operation: Operation, http: HttpRoute, request: Request) -> dict[str, Any]:
