@@ -19,6 +19,7 @@ from msgspec import Struct
 from tape.core import codec
 from tape.core.explanation import Explanation
 from tape.core.gate import SignalResult
+from tape.core.ids import RunId
 from tape.core.ledger_diff import LedgerRow
 from tape.core.matched import ReactionRecord
 from tape.core.page import Page
@@ -86,8 +87,8 @@ def write_result(operation: Operation, result: Any) -> Json | None:
         return {_rows(operation): [_row(each) for each in result]}
     if kind is bool:
         return {"found": True}
-    written = plain(result)
-    return written if isinstance(written, dict) else {"run_id": written}
+    written: Json = {"run_id": result} if _is_run_id(operation) else plain(result)
+    return written
 
 
 @cache
@@ -102,9 +103,17 @@ def result_type(operation: Operation) -> type[Struct]:
         return make_struct(name, operation.summary, members)
     if kind is bool:
         return make_struct(name, operation.summary, [("found", bool)])
-    if _is_record(kind):
-        return output_type(kind)  # type: ignore[no-any-return]
-    return make_struct(name, operation.summary, [("run_id", str)])
+    if _is_run_id(operation):
+        return make_struct(name, operation.summary, [("run_id", str)])
+    return output_type(kind)  # type: ignore[no-any-return]
+
+
+def _is_run_id(operation: Operation) -> bool:
+    """Whether the result is the id of a run; raises if it is no record either."""
+    kind: Any = without_none(operation.result)
+    if kind is not RunId and not _is_record(kind):
+        raise TypeError(f"the result of {operation.name} is {kind}, which is no record, no list, no flag and no run id")
+    return kind is RunId
 
 
 def plain(value: Any) -> Any:
