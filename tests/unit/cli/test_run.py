@@ -109,6 +109,16 @@ def test_runs_are_listed_by_what_they_are(tape: Tape) -> None:
     assert listed("--opened-before", "2026-01-01T00:00:00Z") == listed("--app", "nobody", "--label", "x") == []
 
 
+def test_a_list_of_runs_goes_on_at_the_cursor_that_it_ends_with(tape: Tape) -> None:
+    child = tape.fork("parent", 1)
+
+    _, first, note = tape("run", "ls", "--order", "newest", "--limit", "1")
+    _, second, end = tape("run", "ls", "--order", "newest", "--limit", "1", "--cursor", note.split()[-1])
+
+    assert (first.split()[1], second.split()[1]) == (child, "parent")
+    assert (note.startswith("tape: there are more: --cursor "), end) == (True, "")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

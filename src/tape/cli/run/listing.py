@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -14,6 +14,7 @@ from tape.cli import output
 from tape.cli.choices import Choices, run as finish, shared
 
 if TYPE_CHECKING:
+    from tape.core.page import Page
     from tape.core.run import RunRecord
     from tape.operations.journal_runs import ListRuns
 
@@ -46,22 +47,27 @@ class Time(click.ParamType[int]):
 @click.option("--closed-before", metavar="TIME", type=Time(), help="Only those closed before.")
 @click.option("--order", type=click.Choice(ORDERS), help="live: open ones first; else by time, or by id.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many at most.")
+@click.option("--cursor", metavar="CURSOR", help="Go on where a page before ended.")
 @shared
 @click.pass_obj
 def list_runs(choices: Choices, /, limit: int, **filters: Any) -> None:
     """List runs, open ones first unless filters or --order say otherwise."""
-    records = finish(partial(_listed, choices, filters, limit))
+    page = finish(partial(_listed, choices, filters, limit))
     if choices.is_json:
-        for record in records:
+        for record in page.rows:
             output.write_record(record)
     else:
-        rows = ((_status(record), output.paint(record.run_id, "bold"), *_numbers(record)) for record in records)
+        rows = ((_status(record), output.paint(record.run_id, "bold"), *_numbers(record)) for record in page.rows)
         is_filtered = any(value is not None for value in filters.values())
         none = "no run matches" if is_filtered else "there is nothing yet; tape publish RUN JSON --open begins a run"
         output.listing(rows, none)
+    if page.next_cursor:
+        output.note(f"there are more: --cursor {page.next_cursor}")
 
 
-async def _listed(choices: Choices, filters: Mapping[str, Any], limit: int) -> Sequence[RunRecord]:
+async def _listed(choices: Choices, filters: Mapping[str, Any], limit: int) -> Page[RunRecord]:
+    """Runs up to the limit, of as many pages as it takes."""
+    from tape.core.page import Page
     from tape.core.run_query import MAX_PAGE
 
     request = _request(filters)
@@ -73,7 +79,7 @@ async def _listed(choices: Choices, filters: Mapping[str, Any], limit: int) -> S
             request = replace(request, cursor=page.next_cursor)
             if not page.next_cursor:
                 break
-    return found
+    return Page(found, request.cursor)
 
 
 def _request(filters: Mapping[str, Any]) -> ListRuns:
