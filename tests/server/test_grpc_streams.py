@@ -62,9 +62,10 @@ def test_a_server_says_where_its_journal_ends(tape: Any, run_id: str, server: Ta
     answer = tape.GetCapabilities(pb.GetCapabilitiesRequest())
     with server.client() as http:
         also = http.get("/capabilities").json()
+        appended = http.post(f"/runs/{run_id}/events", json={"payload": 4}).json()
 
     assert answer.head == also["head"] == last
-    assert answer.epoch == also["epoch"] > 0
+    assert answer.epoch == also["epoch"] == appended["epoch"] > 0
 
 
 def test_a_tail_of_a_run_ends_with_the_run(tape: Any, run_id: str, server: TapeServer) -> None:

@@ -43,7 +43,7 @@ async def append_events(request: Request, node: Node) -> Response:
     entries = await _append(node, events, request.header("idempotency-key"), expected_seq)
     node.meters.append_seconds.observe(perf_counter() - began)
     positions = [Position(entry.seq, entry.global_seq) for entry in entries]
-    return Response.json(Appended(entries=positions), 201)
+    return Response.json(Appended(entries=positions, epoch=entries[0].epoch), 201)
 
 
 async def _append(node: Node, events: list[Event], key: str | None, expected_seq: int | None) -> list[Entry]:

@@ -36,9 +36,10 @@ class Position(Struct, frozen=True):
 
 
 class Appended(Struct, frozen=True, kw_only=True):
-    """The positions of the appended events, in their order."""
+    """The positions of the appended events, in their order, and the epoch of the journal that they are in."""
 
     entries: list[Position]
+    epoch: Count
 
 
 class Events(Struct, frozen=True, kw_only=True):
