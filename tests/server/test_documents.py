@@ -25,6 +25,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from tape.operations.catalogue import ALL
 from tape.telemetry import Meters
 from tests.conftest import Scale
 from tests.process.processes import until
@@ -211,6 +212,7 @@ def test_capabilities_name_what_a_client_may_ask_for(lasting: httpx.Client) -> N
     assert answer["limits"]["max_max_queued"] == 2048
     assert "response_json" in answer["operations"]["effect.complete"]
     assert "lease_ms" in answer["operations"]["timer.claim"]  # as the body of the request has it
+    assert {*answer["operations"]} == {each.name for each in ALL}
 
 
 @pytest.mark.parametrize("path", ["/health", "/ready"])

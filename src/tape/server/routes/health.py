@@ -6,7 +6,7 @@ from msgspec import UNSET
 
 from tape.core import codec, flow, sequence
 from tape.core.server_unavailable import ServerUnavailable
-from tape.operations.catalogue import OPERATIONS
+from tape.operations.catalogue import ALL
 from tape.server.http.body import MAX_BODY
 from tape.server.http.request import Request
 from tape.server.http.response import Response
@@ -48,7 +48,7 @@ async def capabilities(request: Request, node: Node) -> Response:
         Capabilities(
             features=dict.fromkeys(FEATURES, True), limits=LIMITS, epoch=node.journal.epoch, version=server_version(),
             head=UNSET if head is None else head,
-            operations={each.name: list(request_type(each).__struct_fields__) for each in OPERATIONS},
+            operations={each.name: list(request_type(each).__struct_fields__) for each in ALL},
         )
     )  # fmt: skip
 
