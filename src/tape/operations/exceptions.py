@@ -25,7 +25,10 @@ EXCEPTIONS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("lake.table", "cli"): "`tape lake query` prints any table.",
         ("reaction.searches", "cli"): "A command shows the progress of its own search until it ends.",
         ("reaction.cancel-search", "cli"): "A command's own search ends with it, at Ctrl-C.",
-        ("node.capabilities", "cli"): "`tape operations` and `tape --version` say what this program knows.",
+        (
+            "node.capabilities",
+            "cli",
+        ): "`tape operations` says what this program, or a server, knows.",
         ("node.capabilities", "sdk"): "A client asks for it by itself, once for each connection.",
     }
 )

@@ -1,5 +1,6 @@
 """Servers of another version: what they lack is refused by name or left out, before they are asked for it."""
 
+import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Collection
@@ -121,6 +122,16 @@ async def test_where_the_journal_of_an_older_server_ends_is_unknown(tells: bool)
         )
 
     assert refused.returncode == 2 and "say --from N" in refused.stderr
+
+
+@tells_or_not
+async def test_the_operations_of_an_older_server_are_those_that_it_knows(tells: bool) -> None:
+    async with older_server(tells=tells) as url:
+        command = [sys.executable, "-m", "tape.cli.main", "operations", "--json", "--store", url]
+        listed = await to_thread.run_sync(partial(subprocess.run, command, capture_output=True, text=True, check=True))
+
+    names = {row["name"] for row in json.loads(listed.stdout)}
+    assert {"run.get", "event.append"} <= names and not names & {"run.compact", "node.metrics"}
 
 
 def test_only_bounds_are_left_out() -> None:

@@ -120,6 +120,13 @@ class Channel:
         except Unsupported:
             return await self._reflected()
 
+    async def procedures(self) -> frozenset[str]:
+        """The procedures that the server has; one that cannot tell raises `Unsupported`."""
+        known = await self._ask()
+        if not known.procedures:
+            raise Unsupported("GetCapabilities", version=known.version)
+        return known.procedures
+
     async def capabilities(self) -> pb.GetCapabilitiesResponse:
         """What the server knows, and where its journal ends now; a server from before it raises `Unsupported`."""
         return await self._send("GetCapabilities", pb.GetCapabilitiesRequest(), pb.GetCapabilitiesResponse)

@@ -52,6 +52,10 @@ class RemoteLedgers:
         result: R = carried.result.decode(response)
         return result
 
+    async def procedures(self) -> frozenset[str]:
+        """The procedures that the server has; one that cannot tell raises `Unsupported`."""
+        return await self._channel.procedures()
+
     async def watch(self, namespace: str, key: str, from_version: int | None = None) -> ValueStream:
         stream = ValueStream(self._channel, namespace, key, from_version)
         await stream.open()
