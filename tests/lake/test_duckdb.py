@@ -107,6 +107,24 @@ async def test_an_idle_persister_closes_its_file_and_still_owns_it(
     assert list(stream_cold(path, RUN)) == published
 
 
+async def test_a_run_without_an_entry_has_no_file_until_it_ends(journal: Journal, path: Path) -> None:
+    reading = anyio.Event()
+
+    def read(seq: Seq) -> AsyncIterator[Entry]:
+        reading.set()
+        return journal.stream(run_id=RUN, from_seq=seq)
+
+    await journal.open_run(RUN)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(persist_entries, read, RUN, path)
+        await reading.wait()
+        has_file = path.exists()
+        await journal.close_run(RUN)
+
+    [run] = read_runs(path)
+    assert (has_file, run.n_events, run.is_complete) == (False, 0, True)
+
+
 async def test_a_burst_is_written_whole(journal: Journal, path: Path) -> None:
     await journal.open_run(RUN)
     for _ in range(9):
