@@ -139,6 +139,8 @@ def is_json(name: str, other: str) -> bool:
 
 
 def _value(hint: Any, given: Any) -> Any:
+    if given is None:
+        return None
     if isinstance(given, Struct):
         return _build(hint, msgspec.structs.asdict(given))
     if isinstance(hint, type) and issubclass(hint, Enum):
