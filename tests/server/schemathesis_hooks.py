@@ -28,7 +28,6 @@ FACTS = [
     "not both$",
     "and no other, names its",
     "publish_target must be",
-    "agent_app must be",
     "requires a connector",
     "requires dispatch mode",
     "is done inline, so it cannot be dispatched",
@@ -39,6 +38,7 @@ FACTS = [
     "the payload of a gate_timeout is",
     "is reserved",
     "a cursor",
+    "a row replayed later would be handled twice",
     "there is no [0-9]+ yet",
     r"an int is outside -2\^63",  # in a payload
     "a text holds",
