@@ -110,9 +110,9 @@ async def kill_a_driver(folder: Path, url: str, log: DeltaLog, number: int) -> l
         driver = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
     try:
         with anyio.fail_after(DEADLINE_S):
-            while not moment(log, before):
+            while not (is_begun := bool(begun(log, before))) or not moment(log, before):
                 assert driver.poll() is None, (folder / "driver.log").read_text()
-                await anyio.sleep(0.002)
+                await anyio.sleep(0.002 if is_begun else 0.05)  # Spark starts for seconds; a step takes a moment
     finally:
         family = psutil.Process(driver.pid).children(recursive=True)
         driver.kill()

@@ -44,7 +44,7 @@ def count(master: str, folder: Path, url: str) -> subprocess.CompletedProcess[st
 def test_executors_in_processes_of_their_own_find_the_source(url: str, tmp_path: Path) -> None:
     fill(url, numbered(90))
 
-    ended = count("local-cluster[2,1,1024]", tmp_path / "spark", url)
+    ended = count("local-cluster[1,2,1024]", tmp_path / "spark", url)
 
     assert (ended.stdout, ended.stderr) == ("30 18\n", "")
 
