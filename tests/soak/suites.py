@@ -32,8 +32,8 @@ SUITES: Final = (
     Suite(name="lake", tests=("tests/lake",), scale=2, minutes=15),
     Suite(name="server", tests=("tests/server",), scale=3, minutes=15),
     Suite(name="outbox", tests=("tests/outbox", "tests/bridges", "tests/store"), scale=4, minutes=6),
-    Suite(name="chaos", tests=("tests/soak/seeds.py",), scale=2, minutes=9, workers=1),
-    Suite(name="fuzz", tests=("tests/soak/fuzzing.py",), scale=2, minutes=4, workers=2),
+    Suite(name="chaos", tests=("tests/soak/seeds.py",), scale=2, minutes=8, workers=1),
+    Suite(name="fuzz", tests=("tests/soak/fuzzing.py",), scale=1, minutes=5, workers=1),
 )
 
 
