@@ -19,6 +19,7 @@ from tape.store.outbox.deliveries import Deliveries
 from tape.store.outbox.table import OutboxTable
 from tape.store.outbox.versions import HandlerVersions
 from tests.outbox.business_database import BusinessDatabase, make_event
+from tests.outbox.handler_version import expire_leases
 
 MANY = 1_200  # more than are dealt out at a time
 HOUR_MS = 3_600_000
@@ -80,7 +81,7 @@ async def test_an_earlier_attempt_of_the_same_worker_loses_its_lease(
 ) -> None:
     await business.publish(make_event(1))
     (first,) = (await deliveries.claim(CLAIM)).tasks
-    await business.run(f"UPDATE {business.outbox}_deliveries SET next_attempt_at = {business.long_ago}")
+    await expire_leases(business)
     (second,) = (await deliveries.claim(CLAIM)).tasks
     claims = [claim_of(first), claim_of(second)]
 
@@ -96,13 +97,28 @@ async def test_p11_an_earlier_attempt_of_the_same_worker_settles_nothing(
 ) -> None:
     await business.publish(make_event(1))
     (first,) = (await deliveries.claim(CLAIM)).tasks
-    await business.run(f"UPDATE {business.outbox}_deliveries SET next_attempt_at = {business.long_ago}")
+    await expire_leases(business)
     (second,) = (await deliveries.claim(CLAIM)).tasks
 
     (stale,) = await settle(deliveries, first, Died("late"))
 
     assert stale is not None and await business.states() == [("in_flight",)]
     assert await settle(deliveries, second, Done()) == [None]
+
+
+async def test_p11_an_earlier_attempt_of_the_same_worker_renews_no_lease(
+    business: BusinessDatabase, deliveries: Deliveries
+) -> None:
+    await business.publish(make_event(1))
+    (first,) = (await deliveries.claim(CLAIM)).tasks
+    await expire_leases(business)
+    (second,) = (await deliveries.claim(CLAIM)).tasks
+    await expire_leases(business)
+
+    (stale,) = await deliveries.extend([claim_of(first)], CLAIM.lease)
+
+    (third,) = (await deliveries.claim(CLAIM)).tasks
+    assert stale is not None and (second.attempt, third.attempt) == (2, 3)
 
 
 async def test_an_invalid_row_that_cannot_be_settled_does_not_fail_the_claim(
