@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,10 +11,18 @@ import httpx
 import pytest
 
 import tape
+from tape.bus.journal import Journal
 from tape.compose import open_store, run_journal
-from tape.core.errors import InvalidCursor
+from tape.core.background import background
+from tape.core.errors import InvalidCursor, Unavailable
+from tape.core.event import Entry
+from tape.core.ports import Store
+from tape.matcher.matcher import Matcher
 from tape.store.postgres.checkup import check_up
 from tape.wire.frames import Frame, Goaway, ReplayComplete, StateResyncRequired
+from tests.contract.events import make_event, positions
+from tests.contract.ledgers import until
+from tests.contract.reactions import reaction, sources
 from tests.deadlines import DEADLINE_S
 from tests.server.reading import ids, open_stream, publish
 from tests.server.server import TapeServer, clean_environment
@@ -192,3 +200,37 @@ async def test_a_synchronous_standby_loses_nothing_and_every_reader_resumes(
     assert ids(listener.frames) == [101] and not after_resync(listener.frames)
     assert int(listener.headers["x-tape-epoch"]) > int(held["x-tape-epoch"])
     assert (before.standbys, after.standbys) == ((0, 1, 0), (1, 0, 0))
+
+
+async def test_p10_a_matcher_that_survives_a_promotion_matches_what_the_standby_had_registered(pair: Pair) -> None:
+    async with open_store(pair.url) as store, run_journal(store) as journal:
+        matcher = Matcher(store, journal.pages())
+        async with background(matcher.run):
+            await store.reactions.register(reaction("kept"))
+            await until_matched(store, matcher)
+            pair.standby.stop_receiving()
+            await store.reactions.pause("kept", "maintenance")
+            await store.reactions.register(reaction("lost"))
+            await append_again(journal, 1)
+            await until_matched(store, matcher)
+
+            pair.fail_over()
+            entries = await append_again(journal, 5)  # beyond the cursor that the matcher had
+            await until(lambda: store.reactions.match_cursor(0), lambda found: found.cursor == entries[-1].global_seq)
+
+        assert (await sources(store, "kept"), await sources(store, "lost")) == (positions(entries), [])
+        assert list(matcher.states) == ["kept"]
+
+
+async def until_matched(store: Store, matcher: Matcher) -> None:
+    """Returns when the matcher has matched the whole journal and waits for more."""
+    head = (await store.journal.bounds()).head
+    await until(lambda: store.reactions.match_cursor(0), lambda found: found == (found.version, head, matcher.states))
+
+
+async def append_again(journal: Journal, count: int) -> list[Entry]:
+    """Appends as soon as the journal has found the database that can be written to."""
+    with anyio.fail_after(DEADLINE_S):
+        while True:
+            with suppress(Unavailable):
+                return await journal.append([make_event(subject="/a/b") for _ in range(count)], open=True)
