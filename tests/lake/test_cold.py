@@ -1,6 +1,7 @@
 """Cold, warm and hot give the same entries, byte for byte, through one cursor."""
 
-from contextlib import aclosing
+import sqlite3
+from contextlib import aclosing, closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -173,6 +174,28 @@ async def test_the_lake_of_another_journal_has_nothing_for_this_one(log: DeltaLo
         await store.retention.trim(GlobalSeq(50))
 
         with pytest.raises(BrokerOverflowError, match="1 to 50 are gone"):
+            await read_all(journal)
+
+
+async def test_p21_a_lake_with_entries_that_the_journal_has_lost_has_nothing_for_it(
+    log: DeltaLog, url: str, tmp_path: Path
+) -> None:
+    older = tmp_path / "older.db"
+    async with opened(url, log) as (store, journal):
+        await publish(journal, 20)
+        await fill(store, log, url)
+        await store.retention.trim(GlobalSeq(10))
+        with closing(sqlite3.connect(tmp_path / "journal.db")) as now, closing(sqlite3.connect(older)) as copy:
+            now.backup(copy)
+        await publish(journal, 80)
+        await fill(store, log, url)
+    compact(log)  # into one file with entries that the journal has lost and others
+
+    async with opened(f"sqlite:///{older}", log) as (store, journal):
+        await store.new_epoch()
+        await publish(journal, 100)
+
+        with pytest.raises(BrokerOverflowError, match="1 to 10 are gone"):
             await read_all(journal)
 
 

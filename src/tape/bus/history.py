@@ -71,13 +71,15 @@ class History:
         return is_new
 
     async def _is_same_journal(self) -> bool:
-        """Whether the lake is of this journal: where both have an entry, it is the same one."""
+        """Whether the lake is of this journal: its last entry is the journal's, unless that one is trimmed.
+
+        An earlier one does not tell: after a promotion or a restore a lake may have entries that the journal has lost.
+        """
         if self._is_same is None:
-            bounds = await self._warm.bounds()
-            found = (await self._warm.read(GlobalSeq(bounds.floor - 1))).entries
-            cold = await self._cold.bounds()
-            self._is_same = cold.head <= (await self._warm.bounds()).head and (
-                not found or cold.head < found[0].global_seq or await self._has(found[0])
+            last = (await self._cold.bounds()).head
+            page = await self._warm.read(GlobalSeq(max(last - 1, 0)))
+            self._is_same = last <= page.bounds.head and (
+                not page.entries or last < page.entries[0].global_seq or await self._has(page.entries[0])
             )
         return self._is_same
 
