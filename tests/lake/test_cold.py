@@ -1,6 +1,7 @@
 """Cold, warm and hot give the same entries, byte for byte, through one cursor."""
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import aclosing, closing
 from datetime import timedelta
 from pathlib import Path
@@ -9,10 +10,14 @@ import anyio
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tape.bus.history import History
 from tape.core.errors import BrokerOverflowError, Corrupt
 from tape.core.event import Entry, Event, Trace
+from tape.core.fork import Segment
 from tape.core.ids import GlobalSeq, RunId, Seq
+from tape.core.ports import Bounds, Page, RunPage, TermReader
 from tape.core.subject import Pattern
+from tape.core.term import Term
 from tape.lake.compaction import compact, vacuum
 from tape.lake.log import DeltaLog
 from tape.lake.reader import LakeReader
@@ -180,23 +185,62 @@ async def test_the_lake_of_another_journal_has_nothing_for_this_one(log: DeltaLo
 async def test_p21_a_lake_with_entries_that_the_journal_has_lost_has_nothing_for_it(
     log: DeltaLog, url: str, tmp_path: Path
 ) -> None:
-    older = tmp_path / "older.db"
-    async with opened(url, log) as (store, journal):
+    older = await with_lost_entries(log, url, tmp_path)
+
+    async with opened(older, log) as (_, journal):
+        with pytest.raises(BrokerOverflowError, match="1 to 10 are gone"):
+            await read_all(journal)
+
+
+async def test_p21_a_lake_is_compared_again_when_an_epoch_begins(log: DeltaLog, url: str, tmp_path: Path) -> None:
+    older = await with_lost_entries(log, url, tmp_path)
+
+    async with opened(url) as (newest, _), opened(older) as (promoted, _):
+        primary = Primary(newest.journal)
+        history = History(primary, LakeReader(log))
+        assert len((await history.read(GlobalSeq(0))).entries) == 100
+        primary.journal = promoted.journal
+
+        page = await history.read(GlobalSeq(0))
+
+    assert (page.entries, page.bounds, page.epoch) == ((), (11, 120), promoted.epoch)
+
+
+async def with_lost_entries(log: DeltaLog, url: str, folder: Path) -> str:
+    """A journal that lost the entries 21 to 100, which the lake has, and appended others; 1 to 10 are trimmed."""
+    older = folder / "older.db"
+    async with opened(url) as (store, journal):
         await publish(journal, 20)
         await fill(store, log, url)
         await store.retention.trim(GlobalSeq(10))
-        with closing(sqlite3.connect(tmp_path / "journal.db")) as now, closing(sqlite3.connect(older)) as copy:
+        with closing(sqlite3.connect(folder / "journal.db")) as now, closing(sqlite3.connect(older)) as copy:
             now.backup(copy)
         await publish(journal, 80)
         await fill(store, log, url)
-    compact(log)  # into one file with entries that the journal has lost and others
-
-    async with opened(f"sqlite:///{older}", log) as (store, journal):
+    compact(log)  # into one file, with lost entries and others
+    async with opened(f"sqlite:///{older}") as (store, journal):
         await store.new_epoch()
         await publish(journal, 100)
+    return f"sqlite:///{older}"
 
-        with pytest.raises(BrokerOverflowError, match="1 to 10 are gone"):
-            await read_all(journal)
+
+class Primary:
+    """The journal of the server that can be written to, which a promotion replaces."""
+
+    def __init__(self, journal: TermReader) -> None:
+        self.journal = journal
+
+    async def bounds(self) -> Bounds:
+        return await self.journal.bounds()
+
+    async def terms(self) -> Sequence[Term]:
+        return await self.journal.terms()
+
+    async def read(self, after: GlobalSeq, *, pattern: Pattern | None = None) -> Page:
+        return await self.journal.read(after, pattern=pattern)
+
+    async def read_run(self, run_id: RunId, after: Seq, segments: Sequence[Segment] = ()) -> RunPage:
+        return await self.journal.read_run(run_id, after, segments)
 
 
 async def test_an_entry_that_is_not_what_was_written_is_refused_in_its_place(log: DeltaLog, url: str) -> None:
