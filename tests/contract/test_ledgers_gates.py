@@ -72,6 +72,17 @@ async def test_a_session_s_newest_run_gets_its_signal(node: AsyncNode) -> None:
     assert (await node.gates.wait(newest.run_id, "approval")).is_delivered
 
 
+async def test_a_signal_to_a_session_is_repeated_exactly_though_a_newer_run_has_begun(node: AsyncNode) -> None:
+    run = await begin_run(node, "1")
+    first = await node.gates.send_to_session("treasury", "ann", "s", "approval", "yes", key="k")
+    newest = await begin_run(node, "2")
+
+    again = await node.gates.send_to_session("treasury", "ann", "s", "approval", "yes", key="k")
+
+    assert first == again and first.run_id == run.run_id
+    assert await node.gates.get(newest.run_id, "approval") is None
+
+
 async def test_no_signal_is_lost_between_those_who_send_and_the_one_who_waits(backend: Backend) -> None:
     async with two_nodes(backend) as (one, other):
         run = await begin_run(one)

@@ -96,8 +96,11 @@ class Gates:
         return await self._store.change((RUNS.at(run), GATES.at(key_of(run, request.gate))), decide, caller)
 
     async def send(self, request: SendSignal, caller: Caller) -> SignalResult:
-        run = RunId(request.run_id) or await self._store.newest_run(request.app, request.user, request.session)
-        gate, keyed = request.gate, KeyedCall.of(request.key, "signal", run, request.gate, request.resolution_json)
+        session = request.app, request.user, request.session
+        run = RunId(request.run_id) or await self._store.newest_run(*session)
+        # A repeated call names the same session, whose newest run may be another one by then.
+        receiver = (run,) if request.run_id else session
+        gate, keyed = request.gate, KeyedCall.of(request.key, "signal", *receiver, request.gate, request.resolution_json)
 
         def decide(snapshot: CellSnapshot) -> Transition[SignalResult]:
             again = keyed.answer(snapshot, SignalResult)
