@@ -8,7 +8,7 @@ import anyio
 from tape.bus.journal import Journal
 from tape.bus.stream import StreamReader
 from tape.core.caller import Caller
-from tape.core.errors import InvalidCursor, RunNotFound
+from tape.core.errors import BrokerOverflowError, InvalidCursor, RunNotFound
 from tape.core.event import Entry
 from tape.core.event_page import EventPage, answer_size
 from tape.core.ids import RunId, Seq
@@ -29,6 +29,16 @@ class RunEvents:
         """A run that does not exist yet may be waited for, too."""
         run_id = RunId(request.run_id)
         file = await self._find_file(run_id)
+        try:
+            return await self._page(request, file)
+        except (BrokerOverflowError, RunNotFound):
+            again = await self._find_file(run_id) if file is None else None
+            if again is None:
+                raise
+        return await self._page(request, again)  # the store has deleted the run meanwhile
+
+    async def _page(self, request: ListEvents, file: EndedRun | None) -> EventPage:
+        run_id = RunId(request.run_id)
         try:
             with closing(self._open(request, file)) as reader:
                 found = await _read(reader, request.wait)
