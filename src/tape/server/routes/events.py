@@ -13,7 +13,7 @@ from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.http.whole_number import whole_number
 from tape.server.node import Node
-from tape.server.routes.parameters import IDEMPOTENCY_KEY, RUN_ID, TRACEPARENT
+from tape.server.routes.parameters import IDEMPOTENCY_KEY, RUN_ID, TRACEPARENT, key_of
 from tape.server.routes.schemas import (
     Appended,
     Count,
@@ -40,7 +40,7 @@ async def append_events(request: Request, node: Node) -> Response:
         else _events(run_id, _new_events(await request.json()), request)
     )
     began = perf_counter()
-    entries = await _append(node, events, request.header("idempotency-key"), expected_seq)
+    entries = await _append(node, events, key_of(request), expected_seq)
     node.meters.append_seconds.observe(perf_counter() - began)
     positions = [Position(entry.seq, entry.global_seq) for entry in entries]
     return Response.json(Appended(entries=positions, epoch=entries[0].epoch), 201)

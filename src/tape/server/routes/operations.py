@@ -6,10 +6,10 @@ from functools import cache, partial
 from typing import Annotated, Any, Final, Literal, NamedTuple, get_origin
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct
 
 from tape.core.caller import Caller
-from tape.core.errors import NotFound, quoted
+from tape.core.errors import NotFound, UsageError, quoted
 from tape.core.ids import ID_GRAMMAR
 from tape.core.page import ANSWER_BYTES
 from tape.operations.catalogue import ALL, OPERATIONS
@@ -33,7 +33,7 @@ from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
 from tape.server.routes.bounded import fit, fit_beside
-from tape.server.routes.parameters import IDEMPOTENCY_KEY, TRACEPARENT
+from tape.server.routes.parameters import IDEMPOTENCY_KEY, TRACEPARENT, key_of
 from tape.server.routes.schemas import parse_body
 from tape.wire.operation_json import Json, example_of, read_text, request_of, request_type, type_given
 from tape.wire.result_json import result_type, write_result
@@ -115,8 +115,12 @@ async def _fields(operation: Operation, http: HttpRoute, request: Request) -> di
     if operation.access is Access.READ:
         return read_text(operation, dict(_texts(operation, http, request)))
     body = parse_body(await request.json() if request.is_unread else {}, _body(operation, http))
-    key = request.header("idempotency-key") if _has_key(operation) else None
-    return {**msgspec.structs.asdict(body), **({} if key is None else {"key": key})}
+    given = msgspec.structs.asdict(body)
+    key = key_of(request) if _has_key(operation) else None
+    if key is not None and given["key"] not in (UNSET, None, key):
+        asked = f"the header has the key {quoted(key)} and the body {quoted(given['key'])}"
+        raise UsageError(f"{asked}; give one of them")
+    return given if key is None else {**given, "key": key}
 
 
 def _has_key(operation: Operation) -> bool:

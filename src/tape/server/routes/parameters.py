@@ -4,13 +4,16 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from tape.operations.rules import Cursor, RequiredName
+from tape.core.errors import UsageError, quoted
+from tape.core.text import MAX_NAME
+from tape.operations.rules import Cursor
 from tape.server.http.request import Request
 from tape.server.http.route import Parameter
 from tape.server.http.whole_number import whole_number
 from tape.server.routes.schemas import Id
 
 MAX_LIMIT: Final = 1000
+Key = Annotated[str, Meta(pattern=f"^[!-~]([ -~]{{0,{MAX_NAME - 2}}}[!-~])?$", description="printable ASCII")]
 Limit = Annotated[int, Meta(ge=1, le=MAX_LIMIT)]
 
 RUN_ID: Final = Parameter(name="run_id", location="path", schema=Id, description="The run.")
@@ -28,12 +31,20 @@ TRACEPARENT: Final = Parameter(
 IDEMPOTENCY_KEY: Final = Parameter(
     name="Idempotency-Key",
     location="header",
-    schema=RequiredName,
+    schema=Key,
     description="A repeated request with the same key gets the first answer.",
 )
 KNOWN_TAG: Final = Parameter(
     name="If-None-Match", location="header", schema=str, description="The ETag of an answer that the caller has."
 )
+
+
+def key_of(request: Request) -> str | None:
+    """The header `Idempotency-Key`. Clients encode other characters than ASCII differently, so the keys would differ."""
+    key = request.header("idempotency-key")
+    if key is not None and not key.isascii():
+        raise UsageError(f"the header Idempotency-Key is printable ASCII, not {quoted(key)}")
+    return key
 
 
 def limit_of(request: Request, default: int, maximum: int = MAX_LIMIT) -> int:

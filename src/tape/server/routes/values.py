@@ -18,7 +18,7 @@ from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.node import Node
 from tape.server.routes.bounded import fit
-from tape.server.routes.parameters import CURSOR, IDEMPOTENCY_KEY, KNOWN_TAG, LIMIT, TRACEPARENT, limit_of
+from tape.server.routes.parameters import CURSOR, IDEMPOTENCY_KEY, KNOWN_TAG, LIMIT, TRACEPARENT, key_of, limit_of
 from tape.server.routes.schemas import parse_body
 from tape.wire.result_json import output_type, plain
 
@@ -56,7 +56,7 @@ async def put_value(request: Request, node: Node) -> Response:
     writer = new.writer or request.header("x-client-id") or ""
     write = WriteValue(
         **_names(request), value_json=codec.encode(new.value), if_version=_expected_version(request), writer=writer,
-        if_exists=(request.header("if-match") or "").strip() == ANY, call_key=request.header("idempotency-key"),
+        if_exists=(request.header("if-match") or "").strip() == ANY, call_key=key_of(request),
     )  # fmt: skip
     written = await node.operations.call(write, Caller(trace=request.trace))
     return _answer(written)
@@ -66,7 +66,7 @@ async def delete_value(request: Request, node: Node) -> Response:
     """Writes a tombstone, which is a version too; 404 for a value that never existed."""
     delete = DeleteValue(
         **_names(request), if_version=_expected_version(request), writer=request.header("x-client-id") or "",
-        call_key=request.header("idempotency-key"),
+        call_key=key_of(request),
     )  # fmt: skip
     tombstone = (await node.operations.call(delete, Caller(trace=request.trace))).value
     if tombstone.version == 0:
