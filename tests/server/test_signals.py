@@ -29,6 +29,28 @@ def resolutions(http: httpx.Client, run: str) -> Any:
     return [] if found.status_code == 404 else found.json()["resolutions"]
 
 
+def test_a_signal_finds_the_newest_run_of_a_session(lasting: httpx.Client, session: dict[str, str], run: str) -> None:
+    sent = lasting.post("/runs/-/gates/approval", json={**session, "resolution": "yes"})
+
+    assert (sent.status_code, sent.json()["run_id"]) == (200, run)
+    assert resolutions(lasting, run) == ['"yes"']
+
+
+def test_a_gate_may_be_named_like_no_run(lasting: httpx.Client, run: str) -> None:
+    sent = lasting.post(f"/runs/{run}/gates/-", json={"resolution": "yes"})
+
+    assert (sent.status_code, sent.json()["run_id"]) == (200, run)
+    assert lasting.get(f"/runs/{run}/gates/-").json()["resolutions"] == ['"yes"']
+
+
+@pytest.mark.parametrize("name", ["app", "user", "session"])
+def test_a_signal_goes_to_a_run_or_to_a_session(lasting: httpx.Client, run: str, name: str) -> None:
+    sent = lasting.post(f"/runs/{run}/gates/approval", json={name: "other", "resolution": "yes"})
+
+    assert (sent.status_code, sent.json()["detail"]) == (400, "name a run or a session, not both")
+    assert resolutions(lasting, run) == []
+
+
 def test_a_key_in_the_header_and_another_one_in_the_body_are_refused(lasting: httpx.Client, run: str) -> None:
     answers = [
         lasting.post(f"/runs/{run}/gates/approval", json={"resolution": 1, "key": run}, headers={KEY: key})

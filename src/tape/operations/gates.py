@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from tape.core.claim import WORK_LEASE
+from tape.core.errors import UsageError
 from tape.core.event import check_run_id
 from tape.core.gate import Gate, SignalResult, WaitResult
 from tape.core.timer import Timer, TimerClaim, TimerStatus
@@ -38,6 +39,8 @@ class SendSignal(OperationRequest[SignalResult]):
     session: str = ""
 
     def check(self) -> None:
+        if self.run_id and (self.app or self.user or self.session):
+            raise UsageError("name a run or a session, not both")
         if not self.app:
             check_run_id(self.run_id)
 

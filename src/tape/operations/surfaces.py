@@ -22,7 +22,7 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )  # fmt: skip
 PLURALS: Final = {"budget": "budget", "outbox": "outbox"}  # a run has one budget, and a server one outbox
-ALL_RUNS: Final = "-"  # in a path, in place of a run
+ALL_RUNS: Final = "-"  # in a path, in place of a run that is not named
 SHORT_VERBS: Final = {"list": "ls", "get": "show"}
 
 
@@ -152,6 +152,11 @@ def plural(noun: str) -> str:
 def may_be_all_runs(operation: Operation) -> bool:
     """Whether the operation is about one run or, without one, about all."""
     return any(each.name == "run_id" and each.default is None for each in flat_fields(operation.request))
+
+
+def may_lack_run(operation: Operation) -> bool:
+    """Whether the operation can be called without a run, as about all runs or about the newest one of a session."""
+    return any(each.name == "run_id" and not is_required(each) for each in flat_fields(operation.request))
 
 
 def flat_fields(kind: Any) -> tuple[Field[Any], ...]:

@@ -91,6 +91,11 @@ def _signalled(message: Any) -> SignalResult:
     return SignalResult(is_accepted=message.accepted, run_id=RunId(message.run_id), run_status=status)
 
 
+def _receiver(message: Any) -> Fields:
+    """Old clients may give the session beside the run."""
+    return dict.fromkeys(("app", "user", "session"), "") if message.run_id else {}
+
+
 def _version(message: Any) -> Fields:
     is_given = message.HasField("if_version") if message.DESCRIPTOR.fields_by_name["if_version"].has_presence else True
     return {"if_version": message.if_version if is_given and message.if_version >= 0 else None}
@@ -218,7 +223,7 @@ _GATES: Final = (
             },
             _signalled,
         ),
-        names=OF_SESSION,
+        names=OF_SESSION, read=_receiver,
     ),
     procedure(gates.GetGate, optional("gate", GATE)),
     procedure(gates.ListGates, pages("gates", GATE)),

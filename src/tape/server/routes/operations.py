@@ -22,7 +22,7 @@ from tape.operations.surfaces import (
     SECOND_ROUTES,
     HttpRoute,
     flat_fields,
-    may_be_all_runs,
+    may_lack_run,
     path_fields,
     plural,
     row_of,
@@ -42,7 +42,7 @@ READ_PROBLEMS: Final = (400, 404, 410, 503)
 WRITE_PROBLEMS: Final = (400, 404, 409, 410, 413, 415, 429, 503)
 
 
-RunOrAll = Annotated[str, Meta(pattern=f"^({ALL_RUNS}|{ID_GRAMMAR})$", description="a run, or - for all runs")]
+RunOrAll = Annotated[str, Meta(pattern=f"^({ALL_RUNS}|{ID_GRAMMAR})$", description="a run, or - to name none")]
 
 
 class Answer(NamedTuple):
@@ -82,8 +82,7 @@ def derived(others: Iterable[Route]) -> list[Route]:
 
 async def call_operation(operation: Operation, http: HttpRoute, request: Request, node: Node) -> Response:
     """Runs an operation with the fields of the path, and of the query or the body."""
-    named = {name: text for name, text in request.values.items() if text != ALL_RUNS or not may_be_all_runs(operation)}
-    given = {**read_text(operation, named), **await _fields(operation, http, request)}
+    given = {**read_text(operation, _named(operation, request)), **await _fields(operation, http, request)}
     answer = await _answer(operation, request_of(operation, given), Caller(trace=request.trace), node)
     if answer is None:
         raise NotFound(f"there is no {operation.noun} {quoted('/'.join(request.values.values()))}")
@@ -91,6 +90,12 @@ async def call_operation(operation: Operation, http: HttpRoute, request: Request
         place = CREATED[http].format(**answer.fields)
         return Response(status=201, body=answer.body, headers={"location": place})
     return Response(body=answer.body)
+
+
+def _named(operation: Operation, request: Request) -> dict[str, str]:
+    """The fields of the path, but for a run that is not named."""
+    is_run_named = request.values.get("run_id") != ALL_RUNS or not may_lack_run(operation)
+    return {name: text for name, text in request.values.items() if is_run_named or name != "run_id"}
 
 
 async def _answer(operation: Operation, asked: Any, caller: Caller, node: Node) -> Answer | None:
@@ -163,7 +168,7 @@ def _route(operation: Operation, http: HttpRoute) -> Route:
 
 def _path(operation: Operation, http: HttpRoute) -> list[Parameter]:
     types = {each.name: type_given(each.type) for each in msgspec.structs.fields(request_type(operation))}
-    types["run_id"] = RunOrAll if may_be_all_runs(operation) else Id
+    types["run_id"] = RunOrAll if may_lack_run(operation) else Id
     return [_parameter(operation, name, "path", types[name]) for name in path_fields(http)]
 
 
