@@ -1,7 +1,6 @@
 """Pages of a run that a bounded store deletes while it is read."""
 
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -9,8 +8,8 @@ import pytest
 from tape.bus.journal import Journal
 from tape.compose import open_store, run_journal
 from tape.core.caller import PLAIN
-from tape.core.event import Entry, Event
-from tape.core.ids import RunId, Seq
+from tape.core.event import Event
+from tape.core.ids import RunId
 from tape.core.ports import Store
 from tape.core.run import RunMeta, RunRecord
 from tape.lake.cold.runs import ColdRuns as ColdFiles
@@ -39,19 +38,13 @@ async def test_a_run_that_is_reaped_while_a_page_is_read_is_read_from_its_file(
     cold = ColdRuns(ColdFiles(tmp_path))
     await journal.append([Event(run_id=RUN, payload=number) for number in range(3)], open=True)
     await journal.close_run(RUN)
-    await cold.keep(RUN, lambda seq: _entries(journal, seq), RunMeta())
+    await cold.keep(RUN, lambda seq: journal.stream(run_id=RUN, from_seq=seq, follow=False), RunMeta())
     _reap_when_found(monkeypatch, store, journal)
 
     page = await RunEvents(journal, store.runs, cold).list(ListEvents(run_id=RUN), PLAIN)
 
     assert [entry.payload for entry in page.entries] == [0, 1, 2]
     assert (page.next, page.head, page.closed) == (3, 3, True)
-
-
-async def _entries(journal: Journal, seq: Seq) -> AsyncIterator[Entry]:
-    async with aclosing(journal.stream(run_id=RUN, from_seq=seq, follow=False)) as entries:
-        async for entry in entries:
-            yield entry
 
 
 def _reap_when_found(monkeypatch: pytest.MonkeyPatch, store: Store, journal: Journal) -> None:

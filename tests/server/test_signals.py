@@ -66,7 +66,9 @@ def test_a_key_in_the_header_and_another_one_in_the_body_are_refused(lasting: ht
 def test_a_key_that_clients_encode_differently_is_no_header(lasting: httpx.Client, run: str, encoding: str) -> None:
     key = f"é-{run}"
 
-    sent = lasting.post(f"/runs/{run}/gates/approval", json={"resolution": 1}, headers={KEY: key.encode(encoding)})
+    sent = lasting.post(
+        f"/runs/{run}/gates/approval", json={"resolution": 1}, headers={KEY.encode(): key.encode(encoding)}
+    )
     for _ in range(2):
         assert lasting.post(f"/runs/{run}/gates/approval", json={"resolution": 1, "key": key}).status_code == 200
 
@@ -75,7 +77,7 @@ def test_a_key_that_clients_encode_differently_is_no_header(lasting: httpx.Clien
 
 
 def test_no_route_takes_a_key_that_clients_encode_differently(lasting: httpx.Client, run: str) -> None:
-    headers = {KEY: "é".encode()}
+    headers = {KEY.encode(): "é".encode()}
 
     answers = [
         lasting.post(f"/runs/{run}/events", json={"payload": 1}, headers=headers),

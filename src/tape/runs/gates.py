@@ -100,7 +100,8 @@ class Gates:
         run = RunId(request.run_id) or await self._store.newest_run(*session)
         # A repeated call names the same session, whose newest run may be another one by then.
         receiver = (run,) if request.run_id else session
-        gate, keyed = request.gate, KeyedCall.of(request.key, "signal", *receiver, request.gate, request.resolution_json)
+        gate = request.gate
+        keyed = KeyedCall.of(request.key, "signal", *receiver, gate, request.resolution_json)
 
         def decide(snapshot: CellSnapshot) -> Transition[SignalResult]:
             again = keyed.answer(snapshot, SignalResult)

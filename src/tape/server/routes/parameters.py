@@ -40,7 +40,7 @@ KNOWN_TAG: Final = Parameter(
 
 
 def key_of(request: Request) -> str | None:
-    """The header `Idempotency-Key`. Clients encode other characters than ASCII differently, so the keys would differ."""
+    """The header `Idempotency-Key`. Clients encode characters beyond ASCII differently, so keys would differ."""
     key = request.header("idempotency-key")
     if key is not None and not key.isascii():
         raise UsageError(f"the header Idempotency-Key is printable ASCII, not {quoted(key)}")
