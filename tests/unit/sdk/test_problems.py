@@ -14,9 +14,12 @@ from tape.core.errors import (
     RunNotFound,
     SubscriberLimitExceeded,
     TapeError,
+    Unavailable,
     UsageError,
+    WriteOutcome,
 )
 from tape.sdk.problems import raised_from
+from tape.server.http.problem import Problem
 
 
 def error(status: int, **problem: object) -> TapeError:
@@ -61,3 +64,12 @@ def test_an_answer_nobody_knows_is_the_family_of_its_status(status: int, family:
     raised = raised_from(status, body, {})
 
     assert type(raised) is family and str(status) in str(raised)
+
+
+@pytest.mark.parametrize("outcome", ["nothing", "unknown"])
+def test_an_outage_of_the_store_tells_its_outcome_once(outcome: WriteOutcome) -> None:
+    problem = Problem.of(Unavailable("disk of /data is full", outcome))
+
+    raised = raised_from(problem.status, problem.body(), {})
+
+    assert str(raised) == str(Unavailable("the store did not answer", outcome))

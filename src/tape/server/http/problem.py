@@ -24,6 +24,7 @@ from tape.core.server_unavailable import ServerUnavailable
 from tape.server.http.errors import MethodNotAllowed
 
 CONTENT_TYPE: Final = "application/problem+json"
+SILENT: Final = "the store did not answer"
 MAX_DETAIL: Final = 300
 _RETRY_AFTER_S: Final[Mapping[type[TapeError], int]] = {SubscriberLimitExceeded: 5, LimitReached: 1, Unavailable: 1}
 
@@ -77,9 +78,9 @@ def _sentence(error: TapeError) -> str:
         case ServerUnavailable():
             return error.reason
         case Unavailable(outcome="unknown"):
-            return "the store did not answer; whether it was written is unknown, and the same key asks again safely"
+            return f"{SILENT}; whether it was written is unknown, and the same key asks again safely"
         case Unavailable():
-            return "the store did not answer; nothing was written"
+            return f"{SILENT}; nothing was written"
         case Corrupt():
             return "stored bytes are not what was written; tape journal verify names them"
         case _:
@@ -90,7 +91,8 @@ def _fields(error: TapeError) -> Mapping[str, object]:
     fields: dict[str, object] = {}
     match error:
         case Unavailable():
-            fields |= {"outcome": error.outcome, "reason": _sentence(error)}
+            reason = error.reason if isinstance(error, ServerUnavailable) else SILENT
+            fields |= {"outcome": error.outcome, "reason": reason}
         case ExpectedSeqConflict():
             fields |= {"run_id": error.run_id, "expected": error.expected, "actual": error.actual}
         case BrokerOverflowError():
