@@ -6,7 +6,7 @@ from typing import Final, NoReturn
 
 from tape.core.ids import GlobalSeq
 from tape.store.hints import UNKNOWN, Hints, head_of
-from tape.store.postgres.listen import Connect, Listener
+from tape.store.postgres.listen import ArrivalLog, Connect, Listener
 from tape.store.timeouts import Timeouts
 
 CHANNEL: Final = "tape"
@@ -22,7 +22,8 @@ class JournalWake:
     def __init__(self, connect: Connect, own_process: Callable[[], int], timeouts: Timeouts) -> None:
         self._connect = connect
         self._own_process = own_process
-        self._listener = Listener(connect, self._notify, (CHANNEL,), timeouts)
+        arrivals = ArrivalLog("journal.degraded", "journal.recovered", (CHANNEL,))
+        self._listener = Listener(connect, self._notify, (CHANNEL,), timeouts, on_state=arrivals.on_state)
         self._is_wanted = asyncio.Event()
         self._hints = Hints()
         self._own_head: GlobalSeq | None = None

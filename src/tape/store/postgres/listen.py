@@ -9,6 +9,7 @@ import asyncpg
 
 from tape.store.postgres.errors import LOST
 from tape.store.timeouts import Timeouts
+from tape.telemetry import log
 
 FIRST_BACKOFF_S: Final = 0.1
 LONGEST_BACKOFF_S: Final = 30.0
@@ -77,6 +78,23 @@ class Listener:
             self.is_listening = False
             on_gap()
             connection.terminate()
+
+
+class ArrivalLog:
+    """Logs once when notifications stop arriving, and once when they arrive again."""
+
+    def __init__(self, degraded: str, recovered: str, channels: tuple[str, ...]) -> None:
+        self._degraded = degraded
+        self._recovered = recovered
+        self._channels = channels
+        self._is_degraded = False
+
+    def on_state(self, is_listening: bool, reason: str) -> None:
+        if is_listening and self._is_degraded:
+            log.info(self._recovered, channels=self._channels)
+        elif not is_listening and not self._is_degraded:
+            log.warning(self._degraded, reason=reason, channels=self._channels)
+        self._is_degraded = not is_listening
 
 
 async def receives_notifications(connection: asyncpg.Connection, notify: Notify, timeout_s: float) -> bool:

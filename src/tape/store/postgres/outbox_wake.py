@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, NoReturn
 
-from tape.store.postgres.listen import Connect, Listener, Notify
+from tape.store.postgres.listen import ArrivalLog, Connect, Listener, Notify
 from tape.store.timeouts import Timeouts
 from tape.telemetry import log
 
@@ -14,10 +14,9 @@ class OutboxWake:
     """Calls back whenever a channel is notified or a notification may have been missed; logs when none arrive."""
 
     def __init__(self, connect: Connect, notify: Notify, channels: tuple[str, ...], timeouts: Timeouts) -> None:
-        self._channels = channels
-        self._is_degraded = False
+        arrivals = ArrivalLog("outbox.degraded", "outbox.recovered", channels)
         self._listener = Listener(
-            connect, notify, channels, timeouts, on_state=self._on_state, on_queue_usage=warn_of_full_queue
+            connect, notify, channels, timeouts, on_state=arrivals.on_state, on_queue_usage=warn_of_full_queue
         )
 
     @property
@@ -26,13 +25,6 @@ class OutboxWake:
 
     async def run(self, on_change: Callable[[], None]) -> NoReturn:
         await self._listener.run(lambda *_: on_change(), on_change)
-
-    def _on_state(self, is_listening: bool, reason: str) -> None:
-        if is_listening and self._is_degraded:
-            log.info("outbox.recovered", channels=self._channels)
-        elif not is_listening and not self._is_degraded:
-            log.warning("outbox.degraded", reason=reason, channels=self._channels)
-        self._is_degraded = not is_listening
 
 
 def warn_of_full_queue(usage: float) -> None:
