@@ -74,18 +74,8 @@ async def serve(service: Service, on_ready: Callable[[Address, Address | None], 
     from tape.server.sse.subscribers import Subscribers
 
     subscribers, meters = Subscribers(service.max_subscribers), Meters()
-    make = partial(
-        open_store,
-        service.store,
-        unsafe_durability=service.unsafe_durability,
-        listen_url=service.listen_url,
-        keep_per_run=service.event_ring_size,
-    )
-    tail_entries = min(ENTRIES, service.event_ring_size) if service.is_bounded else ENTRIES
-    cold = lake_behind(service.store, service.lake or service.data / "lake")
     async with (
-        open_when_available(make, "serve") as store,
-        run_journal(store, tail_entries, cold) as journal,
+        open_when_available(partial(_open_journal, service), "serve") as (store, journal),
         _matching(store, journal, service.has_reactions),
         nullcontext(ledgers_of(store, journal, Settings.read(os.environ).outbox or service.store)) as all_ledgers,
         nullcontext(all_ledgers if service.has_reactions else None) as ledgers,
@@ -112,6 +102,21 @@ async def serve(service: Service, on_ready: Callable[[Address, Address | None], 
         grpc_server = _grpc_server(service, store, node, all_ledgers)
         ready = partial(_report_ready, on_ready, grpc_server)
         await serve_node(node, service.http, service.origins, ready, grpc_server)
+
+
+@asynccontextmanager
+async def _open_journal(service: Service) -> AsyncIterator[tuple[Store, Journal]]:
+    """A store and its journal, which reads the store before it is open."""
+    opened = open_store(
+        service.store,
+        unsafe_durability=service.unsafe_durability,
+        listen_url=service.listen_url,
+        keep_per_run=service.event_ring_size,
+    )
+    tail_entries = min(ENTRIES, service.event_ring_size) if service.is_bounded else ENTRIES
+    cold = lake_behind(service.store, service.lake or service.data / "lake")
+    async with opened as store, run_journal(store, tail_entries, cold) as journal:
+        yield store, journal
 
 
 def _grpc_server(service: Service, store: Store, node: "Node", ledgers: "LocalLedgers") -> "GrpcServer | None":

@@ -9,15 +9,19 @@ from pathlib import Path
 
 import httpx
 import pytest
+from anyio import to_thread
 
 from tests.deadlines import DEADLINE_S
 from tests.process.processes import until
 from tests.server.server import clean_environment
 from tests.servers import forked
 from tests.servers.databases import execute
+from tests.servers.faults import Trouble, WaitResult, fault_proxy, in_turn
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import free_port
 
+LOST = WaitResult(to_server=Trouble(ends_after=0))
+PLACE = f"127.0.0.1:{free_port()}"
 HANDLERS = """
 import pathlib, tape
 
@@ -115,6 +119,25 @@ def test_serve_waits_for_a_postgres_that_is_not_up_yet_and_goes_on_after_it_was_
 
     assert command.logged("store.unavailable", "serve") == command.logged("store.recovered", "serve") == 1
     assert command.end() in (0, 128 + signal.SIGTERM)
+
+
+@pytest.mark.parametrize("first", [1, 2])
+@pytest.mark.parametrize("command", [["serve"], ["work", "handlers"]], ids=["serve", "work"])
+async def test_a_command_whose_postgres_is_lost_while_it_starts_waits_for_it(
+    postgres_server: PostgresServer, url: str, start: Callable[..., Command], tmp_path: Path,
+    command: list[str], first: int,
+) -> None:  # fmt: skip
+    (tmp_path / "handlers.py").write_text(HANDLERS)
+    plan = in_turn(*[WaitResult()] * first, *[LOST] * 2)  # a statement is tried twice
+    publish(url, tmp_path, 1)
+
+    async with fault_proxy(postgres_server.port, plan) as proxy:
+        store = url.replace(f":{postgres_server.port}/", f":{proxy.port}/")
+        started = start(*command, "--store", store, *(["--http", PLACE] if command == ["serve"] else []))
+        is_up = (lambda: answers(PLACE)) if command == ["serve"] else lambda: "dispatcher.started" in started.stderr
+        await to_thread.run_sync(started.waits, is_up, "it is up")
+        await to_thread.run_sync(started.waits, lambda: proxy.connections > first, "it connects")
+        started.kill()
 
 
 def test_work_waits_for_a_postgres_that_is_not_up_yet_and_goes_on_after_it_was_killed(
