@@ -1,7 +1,5 @@
 """What tests of the lake share."""
 
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +7,9 @@ import pytest
 
 from tape.compose import open_store
 from tape.lake.log import DeltaLog
+from tests.servers.account import Account
 from tests.servers.databases import Databases
+from tests.servers.small_disk import mounted_disk
 
 
 @pytest.fixture
@@ -42,11 +42,9 @@ def durable_url(request: pytest.FixtureRequest, url: str) -> str:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk() -> Iterator[Path]:
     """A disk of 4 MiB, where we may mount one."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk]).returncode:
-        pytest.skip("only root can mount a small disk, and not everywhere")
-    yield disk
-    subprocess.run(["umount", "--lazy", disk], check=True)  # the JVM may still hold what it could not write
+    with mounted_disk(4 << 20, Account()) as disk:
+        if not disk.is_mounted:
+            pytest.skip("only root can mount a small disk, and not everywhere")
+        yield disk.folder

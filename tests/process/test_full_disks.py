@@ -1,8 +1,6 @@
 """A full disk: appends are refused, nothing acknowledged is lost, and appends succeed when there is room again."""
 
-import os
 import resource
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,20 +10,20 @@ from tests.process import history, log
 from tests.process.history import History
 from tests.process.log import Op
 from tests.process.processes import Child, Processes
+from tests.servers.account import Account
+from tests.servers.small_disk import mounted_disk
 
 ROOM = 1 << 20
 NO_LIMIT = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk() -> Iterator[Path]:
     """A disk of 2 MiB, where we may mount one."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if os.geteuid() != 0 or mount(disk) != 0:
-        pytest.skip("only root can mount a small disk, and not everywhere")
-    yield disk
-    subprocess.run(["umount", disk], check=True)
+    with mounted_disk(2 * ROOM, Account()) as disk:
+        if not disk.is_mounted:
+            pytest.skip("only root can mount a small disk, and not everywhere")
+        yield disk.folder
 
 
 def test_a_file_that_may_not_grow_loses_nothing_acknowledged_and_goes_on_when_it_may(processes: Processes) -> None:
@@ -65,7 +63,3 @@ def refuse_then(processes: Processes, make_room: Callable[[], object], writer: C
 
 def refusals(processes: Processes) -> int:
     return len([op for op in log.read(processes.log("writer"), Op) if op.what in ("fail", "unknown")])
-
-
-def mount(disk: Path) -> int:
-    return subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={2 * ROOM}", "tmpfs", disk], check=False).returncode

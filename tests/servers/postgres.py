@@ -25,15 +25,17 @@ SETTINGS = {
 
 
 class PostgresServer(PrivateServer, Databases):
-    """A cluster of our own, as durable as a real one."""
+    """A cluster of our own, as durable as a real one; its data may be on a disk of their own."""
 
-    def __init__(self, programs: Path | None = None, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, programs: Path | None = None, settings: Mapping[str, str] | None = None, disk: Path | None = None
+    ) -> None:
         self._programs = programs or binaries.postgres()
         PrivateServer.__init__(self, "postgres", Account.for_postgres())
         Databases.__init__(self, f"postgresql://{USER}@127.0.0.1:{self.port}/postgres")
         own = {"port": str(self.port), "unix_socket_directories": str(self.folder)}
         self._settings = SETTINGS | dict(settings or {}) | own
-        self.data = self.folder / "data"
+        self.data = (disk or self.folder) / "data"
 
     def kill_hard(self) -> None:
         """Kills the postmaster and all its children at once; returns when none is left.
@@ -41,7 +43,7 @@ class PostgresServer(PrivateServer, Databases):
         Restart it afterwards, also at the end of a test: only PostgreSQL frees the shared memory it had.
         """
         super().kill_hard()
-        for lock in ("data/postmaster.pid", f".s.PGSQL.{self.port}", f".s.PGSQL.{self.port}.lock"):
+        for lock in (self.data / "postmaster.pid", f".s.PGSQL.{self.port}", f".s.PGSQL.{self.port}.lock"):
             (self.folder / lock).unlink(missing_ok=True)  # the process ids in them may soon be somebody else's
 
     def _create(self) -> None:

@@ -46,6 +46,10 @@ class PrivateServer(ABC):
         return self._running.pid
 
     @property
+    def is_running(self) -> bool:
+        return self._running is not None and self._running.poll() is None
+
+    @property
     def log(self) -> str:
         return self._log.read_text(errors="replace")
 
@@ -119,7 +123,7 @@ class PrivateServer(ABC):
         return process
 
     def _finish(self, how: Callable[[psutil.Process], None]) -> None:
-        if self._running and self._running.poll() is None:
+        if self._running and self.is_running:
             how(psutil.Process(self._running.pid))
             self._running.wait()
         self._running = None

@@ -28,10 +28,14 @@ JAVA = ("SPARK_HOME", "SPARK_LAUNCHER_OPTS", "SPARK_SUBMIT_OPTS")
 
 def pytest_configure() -> None:
     """Every JVM that Spark starts below here is a brief one, in whichever process it is."""
-    make_home()
-    options = (str(HOME), BRIEF, BRIEF + SHARED if ARCHIVE.exists() else BRIEF)
-    for name, value in zip(JAVA, options, strict=True):
+    for name, value in brief_settings().items():
         os.environ.setdefault(name, value)
+
+
+def brief_settings() -> dict[str, str]:
+    """The environment of a JVM that starts soon and does not run for long."""
+    make_home()
+    return dict(zip(JAVA, (str(HOME), BRIEF, BRIEF + SHARED if ARCHIVE.exists() else BRIEF), strict=True))
 
 
 def make_home() -> None:

@@ -1,6 +1,7 @@
 """A standby of a private PostgreSQL, which receives what its primary writes until it is promoted."""
 
 import time
+from pathlib import Path
 
 from tests.deadlines import DEADLINE_S
 from tests.servers.databases import execute, fetch
@@ -12,8 +13,8 @@ NAME = "standby"
 class PostgresStandby(PostgresServer):
     """A copy of a running primary that follows it."""
 
-    def __init__(self, primary: PostgresServer) -> None:
-        super().__init__()
+    def __init__(self, primary: PostgresServer, disk: Path | None = None) -> None:
+        super().__init__(disk=disk)
         self._primary = primary
 
     def promote(self) -> None:
