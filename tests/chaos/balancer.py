@@ -23,7 +23,8 @@ class Balancer(Relay):
 
     def stall(self) -> None:
         """From now on nothing moves, and no connection ends."""
-        self._flow = anyio.Event()
+        if self._flow.is_set():
+            self._flow = anyio.Event()
 
     def flow(self) -> None:
         self._flow.set()

@@ -18,6 +18,7 @@ from tape.checker.lines import (
     GapLine,
     StreamLine,
 )
+from tape.core.codec import JsonValue
 from tape.core.errors import TapeError, Unavailable
 from tape.core.event import Event
 from tape.sdk.client import AsyncClient
@@ -28,6 +29,12 @@ from tests.process.recorder import Recorder
 ANSWER_S = 15.0
 PAUSE_S = 0.1
 RESTART_S = 0.2
+PADDINGS = (0, 0, 16_384)  # sockets hold small events for a reader that has stopped reading, so that none is evicted
+MAX_QUEUED = {"slow": 16}
+
+
+def payload(event_id: str, chance: Random) -> JsonValue:
+    return {"id": event_id, "padding": "x" * chance.choice(PADDINGS)}
 
 
 class Clients:
@@ -55,7 +62,7 @@ class Clients:
                     return
                 key = f"{name}-{number}"
                 events = [
-                    Event(run_id=name, payload={"id": f"{key}.{place}"}, subject=f"/chaos/{name}")
+                    Event(run_id=name, payload=payload(f"{key}.{place}", chance), subject=f"/chaos/{name}")
                     for place in range(chance.randint(1, 3))
                 ]
                 self.asked += len(events)
@@ -93,7 +100,7 @@ class Clients:
         records.write(StreamLine, number=1, step="invoke", run_id=run_id or "")
         async with AsyncClient(url) as client:
             start = {"from_global_seq": 0} if run_id is None else {"run_id": run_id, "from_seq": 1}
-            async with client.events(**start, max_queued=256) as stream:
+            async with client.events(**start, max_queued=MAX_QUEUED.get(name, 256)) as stream:
                 while frames := await stream.batch():
                     for frame in frames:
                         self._take(records, frame, int(stream.cursor.epoch or 0))

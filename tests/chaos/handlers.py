@@ -11,6 +11,8 @@ from tape.work.envelope import Envelope
 from tests.chaos.names import PATTERN, REACTION
 from tests.process.recorder import Recorder
 
+HANDLE_S = 0.2  # long enough that a worker which is killed has tasks
+
 records = Recorder(Path(os.environ["CHAOS_RECORDS"]))
 
 
@@ -25,7 +27,7 @@ def note(step: Step, envelope: Envelope) -> None:
 async def count(envelope: Envelope) -> None:
     note("invoke", envelope)
     try:
-        await anyio.sleep(0.05)
+        await anyio.sleep(HANDLE_S)
     except anyio.get_cancelled_exc_class():
         note("unknown", envelope)
         raise

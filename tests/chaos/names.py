@@ -3,3 +3,4 @@
 PATTERN = "/chaos/*"
 REACTION = "chaos.count"
 PUBLISHERS = ("ann", "bob", "eve")
+READERS = ("page", "slow", "program")

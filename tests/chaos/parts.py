@@ -27,6 +27,8 @@ class Part:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
+        self.deaths: list[str] = []
+        """How it ended when nobody had killed it, which no fault allows."""
         self._folder = folder
         self._module = module
         self._arguments = arguments
@@ -51,14 +53,29 @@ class Part:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def exit_code(self) -> int | None:
+        """With which it ended by itself."""
+        return self._process.poll() if self._process is not None else None
+
+    @property
     def output(self) -> str:
-        return (self._folder / f"{self.name}.out").read_text(errors="replace")
+        path = self._folder / f"{self.name}.out"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def revive(self) -> None:
+        """Starts it again if it has ended by itself, which is a finding."""
+        if (code := self.exit_code) is not None:
+            self.deaths.append(f"{self.name} ended by itself with {code}")
+            self.start()
 
     def kill(self) -> None:
         if self._process is not None and self.is_running:
             os.killpg(self.pid, signal.SIGKILL)
             self._process.wait(DEADLINE_S)
             self._harness.write(StoppedLine)
+        elif self._process is not None:
+            self.deaths.append(f"{self.name} ended by itself with {self.exit_code}")
+        self._process = None
 
     def stop(self) -> None:
         self._signal(signal.SIGSTOP)

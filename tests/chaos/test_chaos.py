@@ -13,7 +13,7 @@ SECONDS = 6
 async def test_a_short_run_of_chaos_contradicts_no_invariant_and_recovers(
     servers_allowed: None, tmp_path: Path, scale: Scale
 ) -> None:
-    report = await run(tmp_path, SEED, plan(SEED, scale(SECONDS), "synchronous"))
+    report = await run(tmp_path, SEED, plan(SEED, scale(SECONDS), "synchronous", has_lake=False))
 
     assert report.wrong == [], str(report)
     assert report.done["kill server"] and report.done["cut"], str(report)
