@@ -64,6 +64,14 @@ async def harness() -> AsyncIterator[Harness]:
         yield Harness(store, journal)
 
 
+def test_p6_a_block_of_an_earlier_epoch_is_not_sent_in_a_later_one() -> None:
+    batches, later = Batches(), Epoch(EPOCH + 1)
+    lost = batches.messages(entries(1, BLOCK, "lost"))
+    others = batches.messages([entry._replace(epoch=later) for entry in entries(1, BLOCK, "other")])
+
+    assert (batches.block(EPOCH, 0), batches.block(later, 0)) == (lost, others) and lost != others
+
+
 @given(st.integers(1, 1_000), st.integers(0, 400))
 def test_readers_from_any_position_get_the_same_blocks(first: int, count: int) -> None:
     parts = list(in_blocks(entries(first, count)))
