@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -127,3 +128,25 @@ def test_a_lost_data_set_is_a_new_epoch_and_its_runs_start_over(start: Start, re
             assert after_resync_ids(listener, 2) == after_resync_ids(across, 2) == [1, 2]
 
     assert [(word.reason, word.earliest_available_id) for word in resyncs] == [("epoch_reset", 1)] * 2  # type: ignore[union-attr]
+
+
+def test_a_repeated_append_has_an_epoch_that_its_positions_are_read_in(
+    server: TapeServer, http: httpx.Client, run_id: str
+) -> None:
+    publish(http, run_id, 1)
+    first = append_once(http, run_id)
+    begin_epoch(server)
+    publish(http, run_id, 3)
+
+    again = append_once(http, run_id)
+    place = {"after": again["entries"][0]["seq"], "epoch": again["epoch"]}
+    page = http.get(f"/runs/{run_id}/events", params=place)
+
+    assert (again["entries"], again["epoch"]) == (first["entries"], epoch_of(http))
+    assert [entry["data"] for entry in page.json()["entries"]] == [3]
+
+
+def append_once(http: httpx.Client, run_id: str) -> Any:
+    answer = http.post(f"/runs/{run_id}/events", json={"payload": 2}, headers={"idempotency-key": run_id})
+    assert answer.status_code == 201
+    return answer.json()

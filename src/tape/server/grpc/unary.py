@@ -9,7 +9,7 @@ from tape.core.errors import TapeError, TooLarge
 from tape.core.event import Entry
 from tape.core.sequence import MAX_EVENTS
 from tape.server.grpc.rpc_context import RpcContext
-from tape.server.journal_head import head_or_none
+from tape.server.journal_head import epoch_of_positions, head_or_none
 from tape.server.version import server_version
 from tape.wire import tape_pb2 as pb
 from tape.wire.known_messages import messages_of
@@ -17,7 +17,7 @@ from tape.wire.messages.entries import event_value
 
 
 async def append(rpc: RpcContext, request: pb.AppendRequest, caller: Caller) -> pb.AppendResponse:
-    began = perf_counter()
+    began, known = perf_counter(), rpc.journal.epoch
     try:
         entries = await _appended(rpc, request, caller)
     except TapeError as error:
@@ -35,7 +35,7 @@ async def append(rpc: RpcContext, request: pb.AppendRequest, caller: Caller) -> 
         )
         for entry in entries
     ]
-    return pb.AppendResponse(entries=positions, epoch=rpc.journal.epoch)
+    return pb.AppendResponse(entries=positions, epoch=epoch_of_positions(entries, known))
 
 
 async def _appended(rpc: RpcContext, request: pb.AppendRequest, caller: Caller) -> Sequence[Entry]:

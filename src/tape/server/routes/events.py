@@ -12,6 +12,7 @@ from tape.server.http.request import Request
 from tape.server.http.response import Response
 from tape.server.http.route import Parameter, ResponseSpec, Route, respond_with
 from tape.server.http.whole_number import whole_number
+from tape.server.journal_head import epoch_of_positions
 from tape.server.node import Node
 from tape.server.routes.parameters import IDEMPOTENCY_KEY, RUN_ID, TRACEPARENT, key_of
 from tape.server.routes.schemas import (
@@ -39,11 +40,11 @@ async def append_events(request: Request, node: Node) -> Response:
         if request.has_query
         else _events(run_id, _new_events(await request.json()), request)
     )
-    began = perf_counter()
+    began, known = perf_counter(), node.journal.epoch
     entries = await _append(node, events, key_of(request), expected_seq)
     node.meters.append_seconds.observe(perf_counter() - began)
     positions = [Position(entry.seq, entry.global_seq) for entry in entries]
-    return Response.json(Appended(entries=positions, epoch=entries[0].epoch), 201)
+    return Response.json(Appended(entries=positions, epoch=epoch_of_positions(entries, known)), 201)
 
 
 async def _append(node: Node, events: list[Event], key: str | None, expected_seq: int | None) -> list[Entry]:
