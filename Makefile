@@ -2,8 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 ONLY ?=
-# Tests wait as often as they compute, so six worker processes use two cores.
-WORKERS ?= 6
+# Tests wait as often as they compute, so four worker processes use two cores.
+WORKERS ?= 4
 # Where it is set, each of the processes that tests start would compile the same modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -22,7 +22,7 @@ setup: ## Build .venv from requirements/dev.lock
 demo: setup ## Run a demonstration of one minute (KEEP=1 leaves the console running)
 	@$(BIN)/tape demo $(if $(KEEP),--keep)
 
-test: setup ## Run the checks and the whole suite (WORKERS=6 processes)
+test: setup ## Run the checks and the whole suite (WORKERS=4 processes)
 	@$(MAKE) --no-print-directory --jobs 2 check suite
 
 suite: setup
