@@ -40,6 +40,9 @@ class RecordedPath:
     recordings: Sequence[Sequence[Call]]
     idle: Sequence[Call]
 
+    def __add__(self, other: "RecordedPath") -> "RecordedPath":
+        return RecordedPath([*self.recordings, *other.recordings], [*self.idle, *other.idle])
+
     @property
     def always(self) -> set[Function]:
         """The functions of every recording, but for those that the program also calls when it is idle."""

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.internals.page import TITLES, read, write
+from tests.internals.page import TITLES, RecordedPath, read, write
 from tests.internals.recorder import Function
 from tests.internals.recording import record
 
 BUDGET = tomllib.loads((Path(__file__).parent / "budget.toml").read_text())
 WRITES = "WRITE_INTERNALS" in os.environ  # `make internals`
+AGAIN = 3
+NOTHING: dict[str, list[str]] = {"not listed": [], "not called": []}
 
 
 @pytest.mark.parametrize("name", TITLES)
@@ -25,9 +27,14 @@ def test_the_page_lists_the_functions_that_a_request_path_calls(
         write({name: recorded})
 
     listed, _ = read(name)
+    for number in range(AGAIN):  # where the machine is busy, what comes later may come early each time
+        if not any(changes(recorded, listed).values()):
+            break
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        recorded += record(name, store(name, request, folder), folder, master)
 
-    changed = {"not listed": names(recorded.always - listed), "not called": names(listed - recorded.ever)}
-    assert changed == {"not listed": [], "not called": []}, "run `make internals` and look at the difference"
+    assert changes(recorded, listed) == NOTHING, "run `make internals` and look at the difference"
 
 
 @pytest.mark.parametrize("name", TITLES)
@@ -44,6 +51,10 @@ def store(name: str, request: pytest.FixtureRequest, folder: Path) -> str:
     if name == "publish-to-handler":
         return str(request.getfixturevalue("postgres_url"))
     return f"sqlite:///{folder}/tape.db"
+
+
+def changes(recorded: RecordedPath, listed: set[Function]) -> dict[str, list[str]]:
+    return {"not listed": names(recorded.always - listed), "not called": names(listed - recorded.ever)}
 
 
 def names(functions: set[Function]) -> list[str]:
