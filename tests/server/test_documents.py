@@ -41,6 +41,7 @@ MEMORY = 100 << 20
 HERE = Path(__file__).parent
 HOOKS = "tests.server.schemathesis_hooks"
 REPLACED = "positive_data_acceptance,negative_data_rejection"  # by checks of schemathesis_hooks
+KEPT = "use_after_free"  # a removed reaction is found, with `deleted`: its tasks and its history are still explained
 NOT_CALLED = "^/events|^/session/|^/lake|dry-run|backfill"  # streams that never end, and what starts a JVM
 
 
@@ -77,7 +78,7 @@ def test_schemathesis_finds_nothing_and_leaves_only_what_it_asked_for(
 def run_schemathesis(url: str, folder: Path, growth: str, *phases: str) -> subprocess.CompletedProcess[str]:
     command: list[str | Path] = [
         Path(sys.executable).with_name("schemathesis"), "--config-file", HERE / "schemathesis.toml",
-        "run", f"{url}/openapi.json", "--checks", "all", "--exclude-checks", REPLACED,
+        "run", f"{url}/openapi.json", "--checks", "all", "--exclude-checks", f"{REPLACED},{KEPT}",
         "--exclude-path-regex", NOT_CALLED, "--continue-on-failure", "--no-color",
         "--generation-deterministic", "--phases", *phases,
     ]  # fmt: skip
